@@ -1,0 +1,1 @@
+"""Agents and how they are run: an adapter plans and parses, one runner starts and ends."""

@@ -1,0 +1,1 @@
+"""The words of the domain, as frozen values. No git, no clock, no I/O."""

@@ -1,0 +1,105 @@
+"""The committed policy, as values: what `orchestrator.yaml` says once it has been read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.model.names import CONFIG_PATH, Oid
+from orchestrator.model.problem import Problem, Severity
+from orchestrator.model.timing import Every
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleEntry:
+    """One entry of `schedules`.
+
+    Attributes:
+        cost_limit_usd: the cap on one sweep's estimate, US dollars; None is no cap at all.
+        line: the role's line in the file, from 1; the keys' own lines are in `lines`.
+    """
+
+    role: str
+    every: Every
+    enabled: bool = True
+    cost_limit_usd: float | None = None
+    line: int = 1
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def line_of(self, key: str) -> int:
+        """The line of `key` in this entry, or the entry's own when the key is not written."""
+        return self.lines.get(key, self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleEntry:
+    """One entry of `roles`, as written: None is "not written", so that defaults can apply.
+
+    Attributes:
+        estimate_usd: what one sweep is expected to cost, US dollars.
+        writes: glob patterns of what the agent may change, besides its run's folder.
+        command: argv for the `command` adapter.
+    """
+
+    role: str
+    adapter: str | None = None
+    model: str | None = None
+    estimate_usd: float | None = None
+    instructions: str | None = None
+    timeout: Every | None = None
+    writes: tuple[str, ...] | None = None
+    command: tuple[str, ...] | None = None
+    line: int = 1
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def line_of(self, key: str) -> int:
+        """The line of `key` in this entry, or the entry's own when the key is not written."""
+        return self.lines.get(key, self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole `orchestrator.yaml`.
+
+    A role whose entry could not be read is in `schedules` (or `roles`) as its `Problem`, so that
+    nothing is forgotten silently: one bad entry refuses that role only. When the whole file is
+    refused, both maps are empty and `problems` says why.
+
+    Attributes:
+        problems: every problem found, in file order, those of single entries included.
+        commit: the commit it was read from; None when read from a plain file.
+        present: false when the file is absent at that commit.
+    """
+
+    schedules: Mapping[str, ScheduleEntry | Problem] = field(default_factory=dict)
+    roles: Mapping[str, RoleEntry | Problem] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    path: str = CONFIG_PATH
+    commit: Oid | None = None
+    present: bool = True
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(p for p in self.problems if p.severity is Severity.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A role as it will be run: the packaged registry and the project's `roles`, put together.
+
+    Attributes:
+        priced: whether running it may cost money; then a cap needs an estimate.
+        estimate_usd: what one sweep is expected to cost, US dollars; None is unknown.
+        instructions: a path on the default-branch tip, or None for the packaged prompt.
+        timeout_s: the time limit of the agent's run, seconds.
+        source: where the registration comes from, for evidence (`packaged`, or file:line).
+    """
+
+    role: str
+    adapter: str
+    priced: bool
+    model: str | None
+    estimate_usd: float | None
+    instructions: str | None
+    timeout_s: float
+    writes: tuple[str, ...]
+    command: tuple[str, ...]
+    source: str
