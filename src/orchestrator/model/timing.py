@@ -65,9 +65,7 @@ def next_midnight(now: datetime) -> datetime | None:
 
 def iso(at: datetime) -> str:
     """UTC ISO-8601 with `Z`, to the second: `2026-11-30T02:00:00Z`."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at.year >= 1000 else (  # noqa: PLR2004
-        at.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
-    )
+    return at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def from_epoch(seconds: int) -> datetime:

@@ -1,0 +1,100 @@
+"""What a tick did, as values: what `report` prints and what the exit code is taken from."""
+
+from dataclasses import dataclass
+
+from orchestrator.adapters.base import Status
+from orchestrator.errors import ExitCode
+from orchestrator.model.config import Config
+from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.usage import UNKNOWN_USAGE, Usage
+from orchestrator.rules.facts import RoleFacts
+from orchestrator.rules.verdict import Action, Code, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryInfo:
+    """Which repository was looked at, and where its policy lives.
+
+    Attributes:
+        remote: the remote's name; None when everything happens in this repository.
+        tip_name: the default branch as people write it: `origin/main`, or `main` with no remote.
+    """
+
+    path: str
+    remote: str | None
+    default_branch: str
+    tip: Oid
+    tip_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """One dispatched sweep.
+
+    Attributes:
+        closing: the closing commit; None when it could not even be written here.
+        failed: the marker's `failed` line; None when it completed.
+        left_out: paths the agent changed that may not come back, with the reason of each.
+        published: whether the closing commit is on the remote (true when there is none).
+        transcript: folder on this machine that holds what the agent printed, if kept.
+    """
+
+    sweep: SweepName
+    intent: Oid
+    closing: Oid | None
+    status: Status
+    usage: Usage = UNKNOWN_USAGE
+    failed: str | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+    published: bool = True
+    transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleOutcome:
+    """One role in one tick: the verdict as it stood at the end, and the sweep if one ran."""
+
+    verdict: Verdict
+    facts: RoleFacts
+    sweep: SweepResult | None = None
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether this outcome makes a tick exit 1."""
+        if self.verdict.action is Action.ERROR:
+            return self.verdict.code is not Code.BUSY
+        if self.verdict.action is Action.SKIP:
+            return True
+        return self.sweep is not None and (
+            self.sweep.failed is not None or not self.sweep.published
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Every role's outcome on one repository, by `tick` or by `explain`.
+
+    Attributes:
+        notes: sentences about this machine or clone, said once.
+        mended: one sentence for each thing an earlier crash left that was put right.
+    """
+
+    now: str
+    repository: RepositoryInfo
+    config: Config
+    outcomes: tuple[RoleOutcome, ...]
+    notes: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 when anything needs a person, else 0."""
+        if self.config.errors or any(o.needs_person for o in self.outcomes):
+            return ExitCode.ATTENTION
+        return ExitCode.OK
+
+    @property
+    def explain_exit_code(self) -> ExitCode:
+        """`explain` changes nothing, so only configuration and marker errors make it exit 1."""
+        broken = any(o.verdict.action is Action.ERROR for o in self.outcomes)
+        return ExitCode.ATTENTION if self.config.errors or broken else ExitCode.OK

@@ -1,0 +1,155 @@
+"""Everything a decision rests on, as plain values. Whoever fills them in has looked; rules do not.
+
+Facts carry `now`: the clock is read once, at the edge, and every rule sees the same instant.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.model.config import Registration, ScheduleEntry
+from orchestrator.model.names import Oid, Ref, SweepName
+from orchestrator.model.problem import Problem
+
+
+class SweepState(StrEnum):
+    """What an open sweep is waiting for."""
+
+    IN_FLIGHT = "in_flight"
+    """It has an intent commit and no closing commit: an agent is, or was, at work."""
+    AWAITING_REVIEW = "awaiting_review"
+    """It is closed and done: a person merges or deletes it."""
+    FAILED = "failed"
+    """It is closed and did not complete: a person looks, then merges or deletes it."""
+    UNPUBLISHED = "unpublished"
+    """It exists in this clone only, while the remote lacks it."""
+
+
+class Merged(StrEnum):
+    """Why a branch counts as merged."""
+
+    MARKER = "marker"
+    """Its marker is on the default-branch tip: true after merge, squash and rebase alike."""
+    REACHABLE = "reachable"
+    """Its tip is reachable from the default-branch tip."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRef:
+    """One ref of a sweep branch: local when `remote` is None, else remote-tracking."""
+
+    name: Ref
+    tip: Oid
+    remote: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepBranch:
+    """A sweep that exists as a branch, here, on a remote or both.
+
+    Attributes:
+        refs: every ref it was seen under, local first.
+        merged: why it counts as merged; None is open.
+        state: what it waits for; None when merged.
+        intent: its intent commit, when one was found.
+        since: when the intent was made.
+        instance: who made it (the `Instance:` trailer).
+        alive: whether an agent is at work in this clone right now; None when it runs elsewhere.
+        failed: the marker's `failed` line.
+        release: the command that releases the role when nobody wants this sweep.
+    """
+
+    sweep: SweepName
+    refs: tuple[BranchRef, ...]
+    merged: Merged | None = None
+    state: SweepState | None = None
+    intent: Oid | None = None
+    since: datetime | None = None
+    instance: str | None = None
+    alive: bool | None = None
+    failed: str | None = None
+    release: str | None = None
+
+    @property
+    def shown_ref(self) -> str:
+        """The ref people know it by: the remote-tracking one where it has one."""
+        remote = [r for r in self.refs if r.remote is not None]
+        ref = (remote or list(self.refs))[0]
+        prefix = "refs/heads/" if ref.remote is None else "refs/remotes/"
+        return ref.name.removeprefix(prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSweep:
+    """The role's newest marker on the default-branch tip, read.
+
+    Attributes:
+        at: the dispatch time the next interval counts from.
+        failed: its `failed` line; a failed sweep covered nothing.
+        covering_since: its own window's start, carried over by a failed one.
+        unfinished: it was merged before its closing commit, so its usage stays unknown for ever.
+    """
+
+    sweep: SweepName
+    at: datetime
+    failed: str | None = None
+    covering_since: datetime | None = None
+    unfinished: bool = False
+
+    @property
+    def covered_until(self) -> datetime | None:
+        """Where the next sweep's window starts."""
+        return self.covering_since if self.failed is not None else self.at
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenMarker:
+    """The role's newest marker on the default-branch tip cannot be used; `sweep` says which."""
+
+    problem: Problem
+    sweep: SweepName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFacts:
+    """All that is known about one role at one instant.
+
+    Attributes:
+        entry: the role's schedule, or why it cannot be read.
+        registration: how it would be run, or why that cannot be said.
+        estimate_usd: what SB compares with the cap, US dollars.
+        estimate_source: where the estimate comes from, for evidence.
+        branches: every sweep branch of the role, merged ones too, newest first.
+        last: the newest merged marker; None on a role that never swept.
+        today_merged: today's marker is on the default tip.
+        obstacle: why today's marker could not be written on top of the default tip, if so.
+        config_place: `orchestrator.yaml`, for evidence.
+        config_commit: the commit the policy was read from (the default-branch tip).
+        tip_name: the default branch as people write it (`origin/main`).
+        remote: the remote that arbitrates; None when everything happens here.
+    """
+
+    role: str
+    now: datetime
+    entry: ScheduleEntry | Problem
+    registration: Registration | Problem
+    tip: Oid
+    tip_name: str
+    config_place: str
+    config_commit: Oid | None
+    branches: tuple[SweepBranch, ...] = ()
+    last: MergedSweep | BrokenMarker | None = None
+    today_merged: bool = False
+    obstacle: Problem | None = None
+    estimate_usd: float | None = None
+    estimate_source: str = ""
+    remote: str | None = None
+
+    @property
+    def today(self) -> SweepName:
+        """The sweep this role would start now."""
+        return SweepName.on(self.role, self.now)
+
+    @property
+    def open_branches(self) -> tuple[SweepBranch, ...]:
+        return tuple(b for b in self.branches if b.merged is None)
