@@ -8,7 +8,7 @@ from orchestrator.model.config import Config
 from orchestrator.model.names import Oid, SweepName
 from orchestrator.model.usage import UNKNOWN_USAGE, Usage
 from orchestrator.rules.facts import RoleFacts
-from orchestrator.rules.verdict import Action, Code, Verdict
+from orchestrator.rules.verdict import Action, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,7 @@ class RoleOutcome:
     @property
     def needs_person(self) -> bool:
         """Whether this outcome makes a tick exit 1."""
-        if self.verdict.action is Action.ERROR:
-            return self.verdict.code is not Code.BUSY
-        if self.verdict.action is Action.SKIP:
+        if self.verdict.action in (Action.ERROR, Action.SKIP):
             return True
         return self.sweep is not None and (
             self.sweep.failed is not None or not self.sweep.published

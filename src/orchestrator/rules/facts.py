@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.model.config import Registration, ScheduleEntry
+from orchestrator.model.marker import MarkerReading
 from orchestrator.model.names import Oid, Ref, SweepName
 from orchestrator.model.problem import Problem
 
@@ -88,6 +89,7 @@ class MergedSweep:
         failed: its `failed` line; a failed sweep covered nothing.
         covering_since: its own window's start, carried over by a failed one.
         unfinished: it was merged before its closing commit, so its usage stays unknown for ever.
+        marker: all that was read, for those who show what it cost; rules do not ask it.
     """
 
     sweep: SweepName
@@ -95,6 +97,7 @@ class MergedSweep:
     failed: str | None = None
     covering_since: datetime | None = None
     unfinished: bool = False
+    marker: MarkerReading | None = None
 
     @property
     def covered_until(self) -> datetime | None:
