@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orchestrator.adapters.base import Status
-from orchestrator.errors import ExitCode
+from orchestrator.errors import ExitCode, OrchestratorError
 from orchestrator.model.config import Config
 from orchestrator.model.names import Oid, SweepName
 from orchestrator.model.usage import UNKNOWN_USAGE, Usage
@@ -75,6 +75,7 @@ class Evaluation:
     Attributes:
         notes: sentences about this machine or clone, said once.
         mended: one sentence for each thing an earlier crash left that was put right.
+        failure: what ended a tick half way, after at least one role had its outcome.
     """
 
     now: str
@@ -83,10 +84,13 @@ class Evaluation:
     outcomes: tuple[RoleOutcome, ...]
     notes: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
+    failure: OrchestratorError | None = None
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 when anything needs a person, else 0."""
+        """1 when anything needs a person, else 0; a failure half way keeps its own code."""
+        if self.failure is not None:
+            return self.failure.exit_code
         if self.config.errors or any(o.needs_person for o in self.outcomes):
             return ExitCode.ATTENTION
         return ExitCode.OK
@@ -96,3 +100,16 @@ class Evaluation:
         """`explain` changes nothing, so only configuration and marker errors make it exit 1."""
         broken = any(o.verdict.action is Action.ERROR for o in self.outcomes)
         return ExitCode.ATTENTION if self.config.errors or broken else ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchStarted:
+    """An event: a claim was won and the agent is about to be launched."""
+
+    sweep: SweepName
+    adapter: str
+    timeout_s: float
+
+
+Event = DispatchStarted
+"""What a tick tells while it runs; reports turn it into progress lines."""

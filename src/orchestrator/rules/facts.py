@@ -80,6 +80,17 @@ class SweepBranch:
         return ref.name.removeprefix(prefix)
 
 
+def release_command(branch: SweepBranch, arbiter: str | None) -> str:
+    """The command that gives the sweep up, so that the role is free again."""
+    name = branch.sweep.branch
+    remotes = sorted({r.remote for r in branch.refs if r.remote is not None})
+    commands = [f"git push {r} --delete {name}" for r in remotes if r == arbiter]
+    commands += [f"git branch -rd {r}/{name}" for r in remotes if r != arbiter]
+    if any(r.remote is None for r in branch.refs):
+        commands.append(f"git branch -D {name}")
+    return " && ".join(commands)
+
+
 @dataclass(frozen=True, slots=True)
 class MergedSweep:
     """The role's newest marker on the default-branch tip, read.

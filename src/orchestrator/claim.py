@@ -1,0 +1,232 @@
+"""The claim: of any number of instances that find the same sweep due, exactly one gets it.
+
+With a remote, the remote arbitrates: the intent commit is pushed to a branch that must not exist
+yet, and only the server's own "new reference" counts as a win. Whatever else is heard, or not
+heard, the remote is asked whose commit stands there; no error text decides anything. After a win
+one more look closes the midnight hole: two hosts whose clocks straddle it claim different slugs,
+both win, and whoever claimed second sees the first and withdraws.
+
+Without a remote the local branch is created from nothing, the look and the write under one lock.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.git.reader import Identity
+from orchestrator.git.wire import PushOutcome, Remote
+from orchestrator.git.writer import RefBlockedError, Writer
+from orchestrator.model.config import Registration, ScheduleEntry
+from orchestrator.model.marker import Marker
+from orchestrator.model.names import Oid, Ref, SweepName
+from orchestrator.record import write_intent
+from orchestrator.rules.facts import BrokenMarker, RoleFacts
+from orchestrator.rules.verdict import Code
+from orchestrator.site import Site
+from orchestrator.sweeps import instance_name
+
+STALE_LOCK_SECONDS = 600.0
+_NOT_A_REASON = ("stale info", "fetch first", "already exists", "failed to update ref", "")
+"""What git prints for a race as well; such words alone are no refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sweep this instance owns: the branch is ours, nothing has been launched."""
+
+    sweep: SweepName
+    marker: Marker
+    base: Oid
+    intent: Oid
+    dispatch_id: str
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotClaimed:
+    """Why there is no claim: lost, busy or refused; no ref of ours is left behind."""
+
+    code: Code
+    reason: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims, and with what: one value instead of six arguments."""
+
+    site: Site
+    writer: Writer
+    identity: Identity
+    dispatch_id: str
+
+
+def claim(claimant: Claimant, facts: RoleFacts, now: datetime) -> Claim | NotClaimed:
+    """Try to make today's sweep of the role ours.
+
+    Raises:
+        RemoteUnreachableError: the push's outcome is unknown and the remote cannot be asked.
+            Nothing was launched; if the claim did arrive, the next tick finds and closes it.
+        WriteFailedError: the intent commit could not be stored; no ref was made.
+    """
+    site, writer = claimant.site, claimant.writer
+    marker = _marker(facts, now)
+    instance = instance_name(site.reader)
+    intent = write_intent(
+        writer,
+        marker,
+        site.tip,
+        dispatch_id=claimant.dispatch_id,
+        instance=instance,
+        identity=claimant.identity,
+        now=now,
+    )
+    made = Claim(marker.sweep, marker, site.tip, intent, claimant.dispatch_id, instance)
+    if site.remote is None:
+        return _claim_locally(writer, made)
+    lost = _claim_remotely(site, site.remote, made)
+    if lost is not None:
+        return lost
+    _keep_locally(writer, made)
+    writer.set_tracking(made.sweep.tracking_ref(site.remote.name), intent)
+    return _look_once_more(site, site.remote, writer, made)
+
+
+def _marker(facts: RoleFacts, now: datetime) -> Marker:
+    entry, registration, last = facts.entry, facts.registration, facts.last
+    assert isinstance(entry, ScheduleEntry)  # noqa: S101 - S4 holds only for a readable entry
+    assert isinstance(registration, Registration)  # noqa: S101 - and a usable registration
+    covered = None if last is None or isinstance(last, BrokenMarker) else last.covered_until
+    return Marker(
+        sweep=facts.today,
+        every=entry.every.text,
+        at=now,
+        covering_since=covered,
+        adapter=registration.adapter,
+        model=registration.model,
+        cost_limit_usd=entry.cost_limit_usd,
+    )
+
+
+def _claim_locally(writer: Writer, made: Claim) -> Claim | NotClaimed:
+    ref = made.sweep.local_ref
+    writer.break_stale_lock(ref, STALE_LOCK_SECONDS)
+    try:
+        won = writer.create_ref(ref, made.intent, f"sweep: begin {made.sweep.slug}")
+    except RefBlockedError as error:
+        return _blocked(error)
+    return made if won else _lost(made.sweep.branch, "another process here created it first")
+
+
+def _blocked(error: RefBlockedError) -> NotClaimed:
+    """A fresh lock is somebody at work right now; anything else in the way needs a person."""
+    code = Code.BUSY if error.lock_path is not None else Code.REFUSED
+    return NotClaimed(code, error.message, error.hint)
+
+
+def _lost(branch: str, why: str) -> NotClaimed:
+    return NotClaimed(Code.LOST_RACE, f"lost the race for {branch}: {why}")
+
+
+def _claim_remotely(site: Site, remote: Remote, made: Claim) -> NotClaimed | None:
+    """None when the branch on the remote is ours."""
+    ref = made.sweep.local_ref
+    for last_try in (False, True):
+        outcome = remote.create(made.intent, ref)
+        if outcome.flag == "*":
+            return None
+        there = role_refs(remote, made.sweep.role)
+        if there.get(ref) == made.intent:
+            return None  # it arrived, only the answer did not
+        other = _other_open(site, made, there)
+        if other is not None:
+            return _lost(made.sweep.branch, f"{other} is on {remote.name} already")
+        if _said_why(outcome) or last_try:
+            return _refused(remote, made, outcome)
+    raise AssertionError("unreachable: the second try returns")  # pragma: no cover
+
+
+def role_refs(remote: Remote, role: str) -> Mapping[Ref, Oid]:
+    """The role's sweep branches on the remote, right now.
+
+    Raises:
+        RemoteUnreachableError: it did not answer.
+    """
+    found = remote.ls(f"refs/heads/run/{role}-*")
+    return {r: o for r, o in found.items() if _sweep_of(r, role) is not None}
+
+
+def _sweep_of(ref: Ref, role: str) -> SweepName | None:
+    sweep = SweepName.from_branch(ref.removeprefix("refs/heads/"))
+    return sweep if sweep is not None and sweep.role == role else None
+
+
+def _other_open(site: Site, made: Claim, there: Mapping[Ref, Oid]) -> str | None:
+    """Another unmerged sweep of the role on the remote: its branch, or None."""
+    for ref, oid in there.items():
+        sweep = _sweep_of(ref, made.sweep.role)
+        if sweep is None or oid == made.intent:
+            continue
+        if sweep == made.sweep:
+            return sweep.branch
+        if site.reader.entry(site.tip, sweep.marker_path) is not None:
+            continue  # merged: its marker is on the default branch
+        if site.reader.has(oid) and site.reader.is_ancestor(oid, site.tip):
+            continue
+        return sweep.branch
+    return None
+
+
+def _said_why(outcome: PushOutcome) -> bool:
+    return bool(outcome.server) or outcome.reason.strip("() ") not in _NOT_A_REASON
+
+
+def _refused(remote: Remote, made: Claim, outcome: PushOutcome) -> NotClaimed:
+    words = "; ".join((*outcome.server, outcome.reason)).strip("; ") or "it gave no reason"
+    return NotClaimed(
+        Code.REFUSED,
+        f"{remote.name} refused the branch {made.sweep.branch}: {words}",
+        "let this identity create branches called run/* there (hooks, rulesets and protected "
+        "names are the usual causes)",
+    )
+
+
+def _keep_locally(writer: Writer, made: Claim) -> None:
+    """The local branch is how this clone finds an orphaned sweep; the claim stands without it."""
+    ref = made.sweep.local_ref
+    writer.break_stale_lock(ref, STALE_LOCK_SECONDS)
+    try:
+        writer.create_ref(ref, made.intent, f"sweep: begin {made.sweep.slug}")
+    except RefBlockedError:
+        return
+
+
+def _look_once_more(site: Site, remote: Remote, writer: Writer, made: Claim) -> Claim | NotClaimed:
+    ref = made.sweep.local_ref
+    there = role_refs(remote, made.sweep.role)
+    if ref not in there:
+        withdraw(remote, writer, made.sweep, made.intent)
+        return NotClaimed(
+            Code.REFUSED,
+            f"the branch {made.sweep.branch} was pushed, but {remote.name} does not show it",
+            f"the push URL and the fetch URL of {remote.name} must be one repository "
+            f"(git remote -v)",
+        )
+    other = _other_open(site, made, there)
+    if other is None:
+        return made
+    withdraw(remote, writer, made.sweep, made.intent)
+    return _lost(made.sweep.branch, f"{other} was claimed at the same time; ours is withdrawn")
+
+
+def withdraw(remote: Remote, writer: Writer, sweep: SweepName, ours: Oid) -> bool:
+    """Delete our own, unlaunched claim, everywhere, as long as it is exactly what we made.
+
+    Returns:
+        Whether the remote's branch is gone (a person may have built on it; then it stays).
+    """
+    gone = remote.delete(sweep.local_ref, ours).flag == "-"
+    writer.delete_ref(sweep.local_ref, ours)
+    if gone:
+        writer.set_tracking(sweep.tracking_ref(remote.name), None)
+    return gone

@@ -1,0 +1,121 @@
+"""Kernel locks on files in the clone: who is at work here, known without asking anybody.
+
+`flock` locks vanish with the process that holds them, kill -9 included, so there is no stale lock
+and nothing to clean up. They live below the repository's common directory, so that linked
+worktrees of one repository share them. They order instances on one machine only; between machines
+the remote's refs arbitrate.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from orchestrator.errors import CannotLookError
+
+STATE_FOLDER = "orchestrator"
+_POLL_SECONDS = 0.05
+
+
+def state_folder(common_dir: str) -> str:
+    """Where this clone keeps what is about this machine only: `<common dir>/orchestrator`."""
+    return os.path.join(common_dir, STATE_FOLDER)
+
+
+def clone_lock_path(common_dir: str) -> str:
+    """The short lock that covers fetch, mend and claim."""
+    return os.path.join(state_folder(common_dir), "tick.lock")
+
+
+def sweep_lock_path(common_dir: str, slug: str) -> str:
+    """The lock that is held while this clone's agent works on `slug`."""
+    return os.path.join(state_folder(common_dir), "running", slug + ".lock")
+
+
+class FileLock:
+    """An exclusive lock on one file; released when closed, or when the process ends."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd: int | None = fd
+        self.path = path
+
+    def release(self, *, remove: bool = False) -> None:
+        """Let go. With `remove` the file goes too, while the lock is still held."""
+        if self._fd is None:
+            return
+        if remove:
+            with suppress(OSError):  # somebody tidied up; the lock itself is what counts
+                os.unlink(self.path)
+        os.close(self._fd)
+        self._fd = None
+
+
+def acquire(path: str, wait_s: float = 0.0) -> FileLock | None:
+    """Take the lock at `path`, waiting up to `wait_s` seconds; None when another holds it.
+
+    Raises:
+        CannotLookError: the lock's file cannot be made (read-only repository, full disk).
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        lock = _try(path)
+        if lock is not None:
+            return lock
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL_SECONDS)
+
+
+def _try(path: str) -> FileLock | None:
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CannotLookError(
+            f"cannot write to {os.path.dirname(path)}: {error.strerror}",
+            "tick needs a repository it can write to; explain, check and status do not",
+        ) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    # The file may have been removed between open and flock: then another instance would lock a
+    # new file at the same path, and both would hold "the" lock.
+    try:
+        here = os.stat(path)
+    except FileNotFoundError:
+        os.close(fd)
+        return None
+    mine = os.fstat(fd)
+    if (here.st_dev, here.st_ino) != (mine.st_dev, mine.st_ino):
+        os.close(fd)
+        return None
+    return FileLock(fd, path)
+
+
+def is_held(path: str) -> bool:
+    """Whether some process holds the lock at `path`. Writes nothing; a missing file is not held."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+@contextmanager
+def held(path: str, wait_s: float = 0.0) -> Iterator[FileLock | None]:
+    """`acquire` as a context; yields None when another holds the lock for all of `wait_s`."""
+    lock = acquire(path, wait_s)
+    try:
+        yield lock
+    finally:
+        if lock is not None:
+            lock.release()

@@ -1,0 +1,205 @@
+"""Reading sweep branches: which are merged, and what the open ones wait for.
+
+A branch's history says it all: the intent commit (trailer `Sweep-Phase: intent`) names when and
+by which instance, the closing commit says that the agent is done. Branches made by other hands
+have no trailers; there the marker's own numbers, or its `failed`, close it.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from orchestrator.errors import MissingObjectError
+from orchestrator.git.porcelain import trailers
+from orchestrator.git.reader import Reader, SweepRef
+from orchestrator.locks import is_held, sweep_lock_path
+from orchestrator.markerfile import MarkerError, read_marker
+from orchestrator.model.marker import MarkerReading
+from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.timing import from_epoch
+from orchestrator.rules.facts import (
+    BranchRef,
+    Merged,
+    MergedSweep,
+    SweepBranch,
+    SweepState,
+    release_command,
+)
+from orchestrator.site import Site
+
+SWEEP, PHASE, DISPATCH_ID, INSTANCE = "Sweep", "Sweep-Phase", "Dispatch-Id", "Instance"
+STATUS, COST_SOURCE = "Sweep-Status", "Cost-Source"
+INTENT, WORK, CLOSING = "intent", "work", "closing"
+
+_COMPLETED = ("ok", "no_change")
+_DEPTH = 200
+"""How far a branch is read back for its intent: the sweep's three commits and what people add."""
+_MARKER_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a sweep branch's own commits say.
+
+    Attributes:
+        tip: where it was read from.
+        intent: the intent commit, when there is one.
+        since: when the intent was made.
+        dispatch_id, instance: its trailers.
+        closed: a closing commit, or a marker closed by other hands.
+        status, cost_source: the closing's trailers.
+        completed: whether the closing says the sweep did its work.
+    """
+
+    tip: Oid
+    intent: Oid | None = None
+    since: datetime | None = None
+    dispatch_id: str | None = None
+    instance: str | None = None
+    closed: bool = False
+    status: str | None = None
+    cost_source: str | None = None
+    completed: bool = False
+    failed: str | None = None
+
+
+def read_history(reader: Reader, sweep: SweepName, tip: Oid) -> History:
+    """Read one branch back from `tip` to its intent. Never raises for what a branch may hold."""
+    found = History(tip)
+    for commit in reader.first_parents(tip, _DEPTH):
+        said = trailers(commit.message)
+        if said.get(SWEEP) != sweep.slug:
+            continue
+        phase = said.get(PHASE)
+        if phase == CLOSING and not found.closed:
+            found = replace(
+                found,
+                closed=True,
+                status=said.get(STATUS),
+                cost_source=said.get(COST_SOURCE),
+                completed=said.get(STATUS) in _COMPLETED,
+            )
+        if phase == INTENT:
+            found = replace(
+                found,
+                intent=commit.oid,
+                since=from_epoch(commit.time),
+                dispatch_id=said.get(DISPATCH_ID),
+                instance=said.get(INSTANCE),
+            )
+            break
+    marker = marker_at(reader, tip, sweep)
+    if marker is None:
+        return found
+    if found.closed:
+        return replace(found, failed=marker.failed)
+    done = marker.has_numbers or marker.failed is not None
+    return replace(found, closed=done, completed=marker.failed is None, failed=marker.failed)
+
+
+def marker_at(reader: Reader, commit: Oid, sweep: SweepName) -> MarkerReading | None:
+    """The sweep's marker on a commit; None when it is absent, unreadable or not in this clone."""
+    entry = reader.entry(commit, sweep.marker_path)
+    if entry is None or entry.kind not in ("blob", "executable"):
+        return None
+    if entry.size is not None and entry.size > _MARKER_BYTES:
+        return None
+    try:
+        return read_marker(reader.read_blob(entry.oid, _MARKER_BYTES), sweep)
+    except (MarkerError, MissingObjectError):
+        return None
+
+
+def read_branches(
+    site: Site, refs: Sequence[SweepRef], has_marker: Callable[[SweepName], bool]
+) -> tuple[SweepBranch, ...]:
+    """The sweeps behind `refs`, newest first; each judged against the default tip."""
+    by_sweep: dict[SweepName, list[SweepRef]] = {}
+    for ref in refs:
+        by_sweep.setdefault(ref.sweep, []).append(ref)
+    newest_first = sorted(by_sweep, key=lambda s: s.date, reverse=True)
+    return tuple(_read_branch(site, s, by_sweep[s], has_marker(s)) for s in newest_first)
+
+
+def _read_branch(
+    site: Site, sweep: SweepName, refs: list[SweepRef], marker_merged: bool
+) -> SweepBranch:
+    ordered = sorted(refs, key=lambda r: (r.remote is not None, r.remote != site.remote_name))
+    branch = SweepBranch(sweep, tuple(BranchRef(r.name, r.oid, r.remote) for r in ordered))
+    if marker_merged:
+        return replace(branch, merged=Merged.MARKER)
+    if all(site.reader.is_ancestor(r.oid, site.tip) for r in ordered):
+        return replace(branch, merged=Merged.REACHABLE)
+    return _judge_open(site, branch)
+
+
+def _judge_open(site: Site, branch: SweepBranch) -> SweepBranch:
+    sweep, arbiter = branch.sweep, site.remote_name
+    local = next((r for r in branch.refs if r.remote is None), None)
+    shared = next((r for r in branch.refs if r.remote == arbiter), None) if arbiter else None
+    leading = shared or local or branch.refs[0]
+    history = read_history(site.reader, sweep, leading.tip)
+    state = _state(history)
+    if arbiter is not None and local is not None and (shared is None or not history.closed):
+        here = history if leading is local else read_history(site.reader, sweep, local.tip)
+        if shared is None or here.closed:
+            history, state = here, SweepState.UNPUBLISHED
+    return replace(
+        branch,
+        state=state,
+        intent=history.intent,
+        since=history.since,
+        instance=history.instance,
+        alive=_alive(site, sweep, history) if not history.closed else None,
+        failed=history.failed,
+        release=release_command(branch, arbiter),
+    )
+
+
+def _state(history: History) -> SweepState:
+    if not history.closed:
+        return SweepState.IN_FLIGHT
+    return SweepState.AWAITING_REVIEW if history.completed else SweepState.FAILED
+
+
+def _alive(site: Site, sweep: SweepName, history: History) -> bool | None:
+    """True while this clone's agent runs; False when it was ours and is gone; None elsewhere."""
+    if is_held(sweep_lock_path(site.reader.common_dir, sweep.slug)):
+        return True
+    ours = history.instance == instance_name(site.reader)
+    return False if ours or site.remote is None else None
+
+
+def instance_name(reader: Reader) -> str:
+    """This clone, as the intent's `Instance:` trailer names it: `<host>:<clone>`, or git config.
+
+    The second part tells clones of one host apart; it is a digest, so that no path of this
+    machine gets into a commit.
+    """
+    configured = reader.config("orchestrator.instance")
+    if configured and configured.isprintable():
+        return configured[:100]
+    from hashlib import sha256  # only where an in-flight sweep is looked at, or made
+    from socket import gethostname
+
+    host = "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "-" for c in gethostname())
+    clone = sha256(os.fsencode(os.path.realpath(reader.common_dir))).hexdigest()[:6]
+    return f"{host[:60] or 'host'}:{clone}"
+
+
+def merged_before_closing(site: Site, last: MergedSweep, branches: Iterable[SweepBranch]) -> bool:
+    """Whether people merged `last` before its closing commit, as far as its branch still tells.
+
+    Then its usage never reaches the default branch: worth a sentence, because nobody would guess.
+    """
+    if last.marker is None or last.marker.has_numbers or last.failed is not None:
+        return False
+    branch = next((b for b in branches if b.sweep == last.sweep), None)
+    if branch is None:
+        return False
+    path, tip = last.sweep.marker_path, branch.refs[-1].tip
+    merged, there = site.reader.entry(site.tip, path), site.reader.entry(tip, path)
+    if merged is None or there is None or merged.oid != there.oid:
+        return True
+    return not read_history(site.reader, last.sweep, tip).closed
