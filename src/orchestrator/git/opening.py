@@ -1,0 +1,193 @@
+"""Opening a repository, and saying why one cannot be opened: each reason with its own way out.
+
+pygit2 and the git program must see the same repository and the same configuration. pygit2 finds
+it, git is told its answer; both read the files under HOME and nothing else.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import ConfigLevel
+
+from orchestrator.errors import CannotLookError
+from orchestrator.git.runner import home_of
+from orchestrator.model.names import Oid, Ref
+
+_FSCK = "look at it with: git fsck"
+_NOWHERE = "/nonexistent"
+
+
+def use_home(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Make pygit2 read the configuration git will read; say what is odd about this machine.
+
+    pygit2 looked HOME up once, when it was imported; this is what `environ` says now.
+    """
+    home = home_of(environ)
+    notes: tuple[str, ...] = ()
+    if not environ.get("HOME"):
+        taken = f"{home} from the password database is used" if home else "no configuration is read"
+        notes = (f"HOME is not set, {taken}; set HOME in the crontab or unit to be sure of it",)
+    folder = home or _NOWHERE
+    xdg = environ.get("XDG_CONFIG_HOME") or str(Path(folder) / ".config")
+    _search(ConfigLevel.GLOBAL, folder)
+    _search(ConfigLevel.XDG, str(Path(xdg) / "git"))
+    if environ.get("GIT_CONFIG_NOSYSTEM", "").lower() in ("1", "true", "yes", "on"):
+        _search(ConfigLevel.SYSTEM, _NOWHERE)
+    return notes
+
+
+def _search(level: ConfigLevel, folder: str) -> None:
+    if pygit2.settings.search_path[level] != folder:
+        pygit2.settings.search_path[level] = folder
+
+
+def open_repository(path: str) -> pygit2.Repository:
+    """Open the repository at or above `path`.
+
+    Raises:
+        CannotLookError: there is none, or it cannot be read, each with its own sentence.
+    """
+    shown = os.path.abspath(path)  # as the user wrote it, links not followed
+    if not os.path.lexists(shown):
+        raise CannotLookError(f"{shown} does not exist")
+    found = pygit2.discover_repository(shown)
+    if found is None:
+        raise _not_found(Path(shown))
+    try:
+        repository = pygit2.Repository(found)
+        # pygit2 opens a repository whose HEAD is unreadable, git does not.
+        head = repository.references.get("HEAD")
+    except (pygit2.GitError, ValueError, OSError) as error:
+        raise _cannot_open(Path(found), error) from error
+    if head is None:
+        raise CannotLookError(f"the repository {found} is damaged: it has no HEAD", _FSCK)
+    return repository
+
+
+def _not_found(path: Path) -> CannotLookError:
+    """Tell "there is none" from "it is there and may not be read"."""
+    for folder in (path, *path.parents):
+        blocked = _unreadable(folder)
+        if blocked is not None:
+            return _permission(blocked)
+        if (folder / ".git").exists():
+            return CannotLookError(
+                f"{folder / '.git'} does not lead to a repository",
+                "if it is a worktree that was moved, mend it with: git worktree repair",
+            )
+    return CannotLookError(
+        f"there is no git repository at {path} or above it",
+        "run it inside a clone, or name one with -C PATH",
+    )
+
+
+def _unreadable(folder: Path) -> Path | None:
+    """The first of a folder and its `.git` that this user may not enter, or None."""
+    for candidate in (folder, folder / ".git"):
+        if candidate.is_dir() and not os.access(candidate, os.R_OK | os.X_OK):
+            return candidate
+    return None
+
+
+def _permission(path: Path) -> CannotLookError:
+    return CannotLookError(
+        f"{path} may not be read by this user",
+        f"run it as the user who owns the repository, or give access: ls -ld {path}",
+    )
+
+
+def _cannot_open(git_dir: Path, error: Exception) -> CannotLookError:
+    """The sentence for a repository that pygit2 found and refused."""
+    common = common_folder(git_dir)
+    words = str(error)
+    settings = _plain_settings(common / "config")
+    if settings.get("objectformat", "sha1") != "sha1":
+        return CannotLookError(
+            f"{git_dir} uses {settings['objectformat']} object ids, which are not supported",
+            "use a repository with sha1 object ids: git init --object-format=sha1",
+        )
+    if settings.get("refstorage", "files") != "files":
+        return CannotLookError(
+            f"{git_dir} keeps its refs as {settings['refstorage']}, which is not supported",
+            "convert it with: git refs migrate --ref-format=files",
+        )
+    if "not owned by current user" in words:
+        folder = git_dir.parent if git_dir.name == ".git" else git_dir
+        return CannotLookError(
+            f"{folder} belongs to another user",
+            f"if you trust it: git config --global --add safe.directory {folder}",
+        )
+    for candidate in (git_dir, common, common / "config", common / "HEAD", common / "objects"):
+        if candidate.exists() and not os.access(candidate, os.R_OK):
+            return _permission(candidate)
+    if "unsupported" in words:
+        return CannotLookError(
+            f"{git_dir} uses a repository format that is not supported: {words}",
+            "a newer pygit2 may know it: pip install --upgrade pygit2",
+        )
+    return CannotLookError(f"the repository {git_dir} is damaged: {words}", _FSCK)
+
+
+def _plain_settings(path: Path) -> dict[str, str]:
+    """The `key = value` lines of a config file that may be unreadable, keys in lower case."""
+    try:
+        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line)
+    return {key.strip().lower(): value.strip().lower() for key, _, value in pairs}
+
+
+def config_error(name: str, error: Exception) -> CannotLookError:
+    """The sentence for a configuration variable that cannot be read."""
+    return CannotLookError(
+        f"git config {name} cannot be read: {error}",
+        f"see where it is set with: git config --show-origin --get-all {name}",
+    )
+
+
+def common_folder(git_dir: Path) -> Path:
+    """The repository proper: a linked worktree's folder names it in `commondir`."""
+    try:
+        named = os.fsdecode((git_dir / "commondir").read_bytes()).strip()
+    except OSError:
+        return git_dir
+    return Path(os.path.normpath(git_dir / named))
+
+
+def shallow_boundary(common_dir: Path) -> frozenset[Oid]:
+    """The commits whose parents a shallow clone cut off."""
+    try:
+        text = (common_dir / "shallow").read_text("ascii", "replace")
+    except OSError:
+        return frozenset()
+    return frozenset(Oid(line) for line in text.split())
+
+
+def checked_out(common_dir: Path, *, bare: bool) -> dict[Ref, str]:
+    """Branches that a worktree's HEAD (or its unfinished rebase) is on -> the worktree's folder."""
+    found: dict[Ref, str] = {}
+    if not bare:
+        main = common_dir.parent if common_dir.name == ".git" else common_dir
+        found.update((ref, str(main)) for ref in _held_by(common_dir))
+    linked = common_dir / "worktrees"
+    for own in sorted(linked.iterdir()) if linked.is_dir() else ():
+        folder = _line(own / "gitdir")
+        where = str(Path(folder).parent) if folder else str(own)
+        found.update((ref, where) for ref in _held_by(own))
+    return found
+
+
+def _held_by(git_dir: Path) -> list[Ref]:
+    head = _line(git_dir / "HEAD").removeprefix("ref: ")
+    rebased = [_line(git_dir / f / "head-name") for f in ("rebase-merge", "rebase-apply")]
+    return [Ref(name) for name in (head, *rebased) if name.startswith("refs/")]
+
+
+def _line(path: Path) -> str:
+    try:
+        return os.fsdecode(path.read_bytes()).strip()
+    except OSError:
+        return ""
