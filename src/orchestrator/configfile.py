@@ -5,159 +5,162 @@ never lost: it is in `Config.schedules` as an entry or as its problem. And nothi
 it is not certain what the file as a whole says, nothing is scheduled.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections import defaultdict
+from collections.abc import Iterator
 
-from orchestrator import configvalues as read
 from orchestrator import yamlnode
-from orchestrator.configvalues import BadValue, Reader
+from orchestrator.configentry import (
+    KEYS,
+    ROLES,
+    SCHEDULES,
+    Place,
+    RawEntry,
+    key_path,
+    likeliest,
+    read_entry,
+)
 from orchestrator.model.config import Config, RoleEntry, ScheduleEntry
-from orchestrator.model.names import CONFIG_PATH, Oid, role_problem
-from orchestrator.model.problem import ErrorCode, Problem, Severity
+from orchestrator.model.names import CONFIG_PATH, Oid
+from orchestrator.model.problem import Problem, Severity
 from orchestrator.yamlio import YamlError, parse
-from orchestrator.yamlnode import Kind, Node, Scalar, described, quoted, shown
+from orchestrator.yamlnode import Kind, Node, Scalar, described, shown
 
-SCHEDULE_KEYS: Mapping[str, Reader] = {
-    "every": read.interval,
-    "cost_limit_usd": read.dollars,
-    "enabled": read.boolean,
-}
-ROLE_KEYS: Mapping[str, Reader] = {
-    "adapter": read.name,
-    "model": read.name,
-    "estimate_usd": read.dollars,
-    "instructions": read.path,
-    "timeout": read.interval,
-    "writes": read.globs,
-    "command": read.argv,
-}
-TOP_KEYS = ("schedules", "roles")
-
-# What people coming from other schedulers write; a spelling mistake is found by likeness.
-_OTHER_WORDS = {
-    "interval": "every",
-    "schedule": "every",
-    "cron": "every",
-    "frequency": "every",
-    "budget": "cost_limit_usd",
-    "budget_usd": "cost_limit_usd",
-    "estimate": "estimate_usd",
-    "cmd": "command",
-    "agent": "adapter",
-    "prompt": "instructions",
-}
+# Guessing at names costs time for every pair, and the file is anybody's who can push.
+_COMPARISONS = 2_500
 
 
 def read_config(
     data: bytes | None, *, path: str = CONFIG_PATH, commit: Oid | None = None
 ) -> Config:
     """Read the policy; None is an absent file. Never raises: what is wrong is in `problems`."""
-    file = _File(path, commit)
+    place = Place(path, commit)
     if data is None:
         return Config(path=path, commit=commit, present=False)
     try:
         root = parse(data)
     except YamlError as error:
-        return file.refused(error.message, error.hint, error.line, error.column)
-    if root is None or (isinstance(root, Scalar) and root.kind is Kind.NULL):
+        return _refused(place, error.message, error.hint, line=error.line, column=error.column)
+    if root is None or _is_null(root):
         return Config(path=path, commit=commit)
     if not isinstance(root, yamlnode.Mapping):
         message = f"expected a map with the key `schedules`, found {described(root)}"
-        return file.refused(message, "see `orchestrator init`", root.line, root.column)
-    for name in TOP_KEYS:
-        section = _value(root, name)
-        if not (section is None or isinstance(section, yamlnode.Mapping) or _is_null(section)):
-            message = f"expected `{name}` to be a map of roles, found {described(section)}"
-            return file.refused(message, None, section.line, section.column, name)
-    return _read_sections(file, root)
+        return _refused(place, message, None, line=root.line, column=root.column)
+    for section in (SCHEDULES, ROLES):
+        node = _section(root, section)
+        if node is not None and not isinstance(node, yamlnode.Mapping):
+            message = f"expected `{section}` to be a map of roles, found {described(node)}"
+            hint = f"write each role as a key below `{section}:`"
+            return _refused(place, message, hint, line=node.line, column=node.column, key=section)
+    return _read(place, root)
 
 
 def refused(message: str, hint: str | None = None, *, path: str, commit: Oid | None) -> Config:
-    """The configuration when the whole file is refused unread (a symlink, a folder, too large)."""
-    return _File(path, commit).refused(message, hint)
+    """The configuration when the file is refused unread (a symlink, a folder, too large).
+
+    `message` is one clause saying what stands there; "the whole file is refused: " goes before it.
+    """
+    return _refused(Place(path, commit), message, hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """Where problems are."""
-
-    path: str
-    commit: Oid | None
-
-    def problem(
-        self,
-        message: str,
-        at: Node | None,
-        key: str | None,
-        hint: str | None = None,
-        severity: Severity = Severity.ERROR,
-    ) -> Problem:
-        return Problem(
-            ErrorCode.CONFIG_ERROR,
-            message,
-            hint,
-            path=self.path,
-            commit=self.commit,
-            line=None if at is None else at.line,
-            column=None if at is None else at.column,
-            key=key,
-            severity=severity,
-        )
-
-    def refused(
-        self,
-        message: str,
-        hint: str | None,
-        line: int | None = None,
-        column: int | None = None,
-        key: str | None = None,
-    ) -> Config:
-        problem = Problem(
-            ErrorCode.CONFIG_ERROR,
-            f"the whole file is refused: {message}",
-            hint,
-            path=self.path,
-            commit=self.commit,
-            line=line,
-            column=column,
-            key=key,
-        )
-        return Config(problems=(problem,), path=self.path, commit=self.commit)
+def _refused(
+    place: Place,
+    message: str,
+    hint: str | None,
+    *,
+    line: int | None = None,
+    column: int | None = None,
+    key: str | None = None,
+) -> Config:
+    text = f"the whole file is refused: {message}"
+    problem = place.problem(text, hint, line=line, column=column, key=key)
+    return Config(problems=(problem,), path=place.path, commit=place.commit)
 
 
-_Found: TypeAlias = tuple[dict[str, Any], dict[str, int], list[Problem]]
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.kind is Kind.NULL
 
 
-def _read_sections(file: _File, root: yamlnode.Mapping) -> Config:
-    problems: list[Problem] = list(_top_level_warnings(file, root))
-    schedules: dict[str, ScheduleEntry | Problem] = {}
-    roles: dict[str, RoleEntry | Problem] = {}
-    for key, node, found in _entries(root, "schedules", file):
-        bad = found or _entry(file, "schedules", key, node, SCHEDULE_KEYS)
-        problems += bad[2]
-        schedules[key.text] = bad[2][0] if bad[2] else _schedule(key, bad)
-    for key, node, found in _entries(root, "roles", file):
-        bad = found or _entry(file, "roles", key, node, ROLE_KEYS)
-        problems += bad[2]
-        roles[key.text] = bad[2][0] if bad[2] else _role(key, bad)
-    problems += _lonely_roles(file, root)
+def _section(root: yamlnode.Mapping, section: str) -> Node | None:
+    """The section's value; None when it is absent or null."""
+    for key, node in root.items:
+        if key.kind is Kind.STR and key.text == section:
+            return None if _is_null(node) else node
+    return None
+
+
+def _read(place: Place, root: yamlnode.Mapping) -> Config:
+    raw = {section: list(_entries(place, root, section)) for section in (SCHEDULES, ROLES)}
+    problems = [problem for entries in raw.values() for e in entries for problem in e.problems]
+    problems += _warnings(place, root, raw[SCHEDULES], raw[ROLES])
     problems.sort(key=lambda p: (p.line or 0, p.column or 0))
-    return Config(schedules, roles, tuple(problems), path=file.path, commit=file.commit)
-
-
-def _schedule(key: Scalar, found: _Found) -> ScheduleEntry:
-    values, lines, _ = found
-    return ScheduleEntry(
-        key.text,
-        values["every"],
-        enabled=values.get("enabled", True),
-        cost_limit_usd=values.get("cost_limit_usd"),
-        line=key.line,
-        lines=lines,
+    return Config(
+        {e.key.text: e.problems[0] if e.problems else _schedule(e) for e in raw[SCHEDULES]},
+        {e.key.text: e.problems[0] if e.problems else _role(e) for e in raw[ROLES]},
+        tuple(problems),
+        path=place.path,
+        commit=place.commit,
     )
 
 
-def _role(key: Scalar, found: _Found) -> RoleEntry:
-    values, lines, _ = found
-    return RoleEntry(key.text, line=key.line, lines=lines, **values)
+def _entries(place: Place, root: yamlnode.Mapping, section: str) -> Iterator[RawEntry]:
+    node = _section(root, section)
+    items = node.items if isinstance(node, yamlnode.Mapping) else ()
+    alike: defaultdict[str, list[Scalar]] = defaultdict(list)
+    for key, _ in items:
+        alike[key.text.lower()].append(key)
+    for key, value in items:
+        namesakes = [other for other in alike[key.text.lower()] if other is not key]
+        yield read_entry(place, section, key, value, namesakes)
+
+
+def _schedule(raw: RawEntry) -> ScheduleEntry:
+    return ScheduleEntry(raw.key.text, **raw.values, line=raw.key.line, lines=raw.lines)
+
+
+def _role(raw: RawEntry) -> RoleEntry:
+    return RoleEntry(raw.key.text, **raw.values, line=raw.key.line, lines=raw.lines)
+
+
+def _warnings(
+    place: Place, root: yamlnode.Mapping, schedules: list[RawEntry], roles: list[RawEntry]
+) -> Iterator[Problem]:
+    """What is odd about the file as a whole, but refuses nothing."""
+
+    def warning(at: Node, message: str, hint: str | None, key: str) -> Problem:
+        return place.problem(
+            message, hint, line=at.line, column=at.column, key=key, severity=Severity.WARNING
+        )
+
+    for key, _ in root.items:
+        if key.kind is not Kind.STR or key.text not in KEYS:
+            found = shown(key.text) if key.kind is Kind.STR else described(key)
+            message = f"expected only `schedules` and `roles` at the top, found the key {found}"
+            close = likeliest(key.text, KEYS)
+            hint = f'did you mean "{close}"?' if close else None
+            yield warning(key, message, hint, key.text if key.text.isidentifier() else found)
+    if _section(root, SCHEDULES) is None and any(key.text != SCHEDULES for key, _ in root.items):
+        message = "expected the key `schedules`, found none, so nothing is scheduled"
+        yield warning(root, message, None, SCHEDULES)
+    yield from _unused_roles(place, schedules, roles)
+
+
+def _unused_roles(
+    place: Place, schedules: list[RawEntry], roles: list[RawEntry]
+) -> Iterator[Problem]:
+    """A misspelt role's estimate would silently not apply. An unrelated role is no mistake."""
+    configured = {entry.key.text for entry in roles}
+    scheduled = {entry.key.text for entry in schedules}
+    unused = [entry.key for entry in roles if entry.key.text not in scheduled]
+    candidates = sorted(scheduled - configured)
+    if len(unused) * len(candidates) > _COMPARISONS:
+        return
+    for key in unused:
+        if close := likeliest(key.text, candidates):
+            yield place.problem(
+                f"no schedule has the name {shown(key.text)}, so this entry is not used",
+                f'did you mean "{close}"?',
+                line=key.line,
+                column=key.column,
+                key=key_path(ROLES, key.text),
+                severity=Severity.WARNING,
+            )
