@@ -120,7 +120,7 @@ def _claim_locally(writer: Writer, made: Claim) -> Claim | NotClaimed:
 
 def _blocked(error: RefBlockedError) -> NotClaimed:
     """A fresh lock is somebody at work right now; anything else in the way needs a person."""
-    code = Code.BUSY if error.lock_path is not None else Code.REFUSED
+    code = Code.BUSY if error.lock is not None else Code.REFUSED
     return NotClaimed(code, error.message, error.hint)
 
 

@@ -16,6 +16,7 @@ from datetime import datetime
 
 from orchestrator.adapters.base import Status
 from orchestrator.errors import OrchestratorError, RemoteUnreachableError
+from orchestrator.git.objects import mode_of
 from orchestrator.git.reader import Identity, Reader
 from orchestrator.git.wire import Remote
 from orchestrator.git.writer import RefBlockedError, TreeChange, Writer
@@ -245,7 +246,7 @@ def carry_over(
         if path == leave or mine == there:
             continue
         if there == reader.entry(base, path):
-            changes[path] = None if mine is None else TreeChange(mine.oid, mine.mode)
+            changes[path] = None if mine is None else TreeChange(mine.oid, mode_of(mine.kind))
         else:
             kept.append(path)
     return changes, tuple(kept)

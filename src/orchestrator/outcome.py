@@ -36,6 +36,7 @@ class SweepResult:
         failed: the marker's `failed` line; None when it completed.
         left_out: paths the agent changed that may not come back, with the reason of each.
         published: whether the closing commit is on the remote (true when there is none).
+        note: one sentence about the closing that people should know.
         transcript: folder on this machine that holds what the agent printed, if kept.
     """
 
@@ -47,6 +48,7 @@ class SweepResult:
     failed: str | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     published: bool = True
+    note: str | None = None
     transcript: str | None = None
 
 

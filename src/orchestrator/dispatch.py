@@ -1,0 +1,139 @@
+"""One sweep, in this order, so that a crash at any point is safe: claim, launch, close.
+
+    claim    The intent commit is stored and wins the branch. Until then nothing has happened; from
+             then on no other instance starts this sweep. (`orchestrator.claim`)
+    launch   The agent runs in a private working copy with its own HOME, under a time limit, and is
+             ended with everything it started. What it changed is harvested as plain data.
+             (this file, `orchestrator.adapters.process`, `orchestrator.git.harvest`)
+    close    A work commit holds what came back, a closing commit what it cost; both land on the
+             branch whatever happened to it meanwhile. (`orchestrator.closing`)
+
+Dying before the claim leaves nothing. Dying between claim and close leaves an intent without a
+closing commit, which the next tick of this clone finds and closes as `failed: interrupted`
+(`orchestrator.recover`). Dying while closing leaves a pinned commit, which is pushed again.
+Nothing is ever launched twice, because the intent is on the branch before anything starts.
+
+The three steps are functions with plain values between them: a claim made on one machine could be
+launched on another.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.adapters.base import Operator, Probe, Status
+from orchestrator.adapters.registry import adapter
+from orchestrator.claim import Claim, Claimant
+from orchestrator.closing import Closed, Closer, Finished, Opened
+from orchestrator.errors import OrchestratorError, WriteFailedError
+from orchestrator.model.config import Registration
+from orchestrator.outcome import SweepResult
+from orchestrator.site import Site
+from orchestrator.stop import StopFlag
+from orchestrator.text import one_line, redact
+
+FAILED_LENGTH = 200
+"""The `failed` line's limit, characters."""
+
+
+def operator_of(site: Site) -> Operator:
+    """What this machine's operator allowed and set, from git config and the environment."""
+    from orchestrator.adapters.registry import known_adapters
+
+    programs = {}
+    for name in known_adapters():
+        path = site.reader.config(f"orchestrator.{name}.path")
+        if path:
+            programs[name] = path
+    return Operator(
+        allowed_commands=site.reader.config_all("orchestrator.allowCommand"),
+        programs=programs,
+        environment=site.settings.environ,
+    )
+
+
+def probe(site: Site, registration: Registration) -> Probe:
+    """Whether the role's agent could be started here; asked before anything is claimed."""
+    return adapter(registration.adapter).probe(registration, operator_of(site))
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """Launches and closes one claimed sweep."""
+
+    claimant: Claimant
+    registration: Registration
+    probe: Probe
+    clock: Callable[[], datetime]
+    stop: StopFlag
+
+    def run(self, claimed: Claim) -> SweepResult:
+        """Launch the agent and close the sweep, whatever comes of it.
+
+        An error of ours on the way still closes the sweep as failed, and is raised after that.
+        """
+        from orchestrator.launch import Launcher  # only when an agent is really started
+
+        launcher = Launcher(self.claimant, self.registration, self.probe, self.stop)
+        unforeseen: Exception | None = None
+        try:
+            finished = launcher.launch(claimed)
+        except (OrchestratorError, OSError) as error:
+            finished = Finished(Status.FAILED, failed=self._line(str(error)))
+        except Exception as error:  # noqa: BLE001 - the sweep is closed first, then it is raised
+            unforeseen = error
+            finished = Finished(Status.FAILED, failed=f"internal error: {type(error).__name__}")
+        result = self._close(claimed, finished, launcher.transcript)
+        if unforeseen is not None:
+            raise unforeseen
+        return result
+
+    def _line(self, text: str) -> str:
+        return failed_line(text, self.claimant.site.settings.environ)
+
+    def _close(self, claimed: Claim, finished: Finished, transcript: str | None) -> SweepResult:
+        opened = Opened(claimed.marker, claimed.intent, claimed.dispatch_id, claimed.instance)
+        closed: Closed | None = None
+        with suppress(WriteFailedError):  # a full disk: the branch stays in flight, mended later
+            closed = Closer(
+                self.claimant.site,
+                self.claimant.writer,
+                opened,
+                self.claimant.identity,
+                self.clock(),
+            ).close(finished)
+        return SweepResult(
+            sweep=claimed.sweep,
+            intent=claimed.intent,
+            closing=closed.commit if closed is not None else None,
+            status=finished.status,
+            usage=finished.usage,
+            failed=finished.failed,
+            left_out=tuple(finished.left_out),
+            published=closed is not None and closed.published,
+            note=closed.note if closed is not None else "the closing commit could not be stored",
+            transcript=transcript,
+        )
+
+
+def failed_line(text: str, environ: Mapping[str, str]) -> str:
+    """An error as the marker's `failed` holds it: one line, secrets masked before it is cut."""
+    return one_line(redact(text, environ), FAILED_LENGTH) or "it did not say why"
+
+
+def work_root(site: Site) -> str:
+    """Where private working copies are made: git config `orchestrator.workDir`, else the cache.
+
+    Not below /tmp, which agents' sandboxes treat as free for all, and not inside `.git`, which
+    they treat as forbidden.
+    """
+    environ = site.settings.environ
+    configured = site.reader.config("orchestrator.workDir")
+    if configured:
+        return os.path.expanduser(configured)
+    from orchestrator.git.runner import home_of
+
+    home = home_of(environ) or os.path.dirname(site.reader.common_dir)
+    return os.path.join(environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "orchestrator")
