@@ -130,7 +130,7 @@ class Reader:
 
     def remotes(self) -> tuple[str, ...]:
         """The configured remotes' names, in configuration order."""
-        return tuple(str(name) for name in self.repository.remotes.names())
+        return tuple(name for name in self.repository.remotes.names() if name is not None)
 
     def config(self, name: str) -> str | None:
         """The last value of a configuration variable, or None when it is not set."""
@@ -144,7 +144,7 @@ class Reader:
             CannotLookError: the configuration cannot be read.
         """
         try:
-            return tuple(self.repository.config.get_multivar(name))
+            return tuple(value or "" for value in self.repository.config.get_multivar(name))
         except KeyError:
             return ()
         except (pygit2.GitError, ValueError, OSError) as error:
