@@ -1,0 +1,1 @@
+"""Values into what people and programs read. No git, no clock, no click."""
