@@ -97,8 +97,8 @@ def commit_files(
     """Commit `files` (None removes one) on top of `branch`; the new commit's id.
 
     A branch that does not exist yet begins at the revision `start`, or with no parent. `when` is
-    author's and committer's time; `modes` are by path, such as `{"link": 0o120000}`. The index and the
-    working tree follow when `branch` is checked out there.
+    author's and committer's time; `modes` are by path, such as `{"link": 0o120000}`. The index
+    and the working tree follow when `branch` is checked out there.
     """
     repo = opened(path)
     name = f"refs/heads/{branch}"
