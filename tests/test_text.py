@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orchestrator.text import MASK, one_line, printable, redact, safe_line
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9Plf"
-PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\nAAAA\n-----END OPENSSH PRIVATE KEY-----"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\nAAAA\n-----END RSA PRIVATE KEY-----"
 
 
 def test_colours_titles_links_and_the_clipboard_are_stripped() -> None:
