@@ -220,6 +220,8 @@ def _status(history: History) -> Status:
 
 
 def _usage(history: History, reading: MarkerReading) -> Usage:
-    known = history.cost_source in {s.value for s in CostSource}
-    source = CostSource(history.cost_source) if known else CostSource.UNKNOWN
+    try:
+        source = CostSource(history.cost_source or "")
+    except ValueError:
+        source = CostSource.UNKNOWN
     return Usage(reading.tokens_in, reading.tokens_out, reading.cost_usd, source)
