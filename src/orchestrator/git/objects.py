@@ -34,6 +34,20 @@ def kind_of(mode: int) -> str:
     return _KINDS.get(mode >> 12, "executable" if mode & 0o100 else "blob")
 
 
+_MODE_OF = {
+    "tree": Mode.FOLDER,
+    "blob": Mode.FILE,
+    "executable": Mode.EXECUTABLE,
+    "symlink": Mode.SYMLINK,
+    "gitlink": Mode.GITLINK,
+}
+
+
+def mode_of(kind: str) -> int:
+    """The mode git writes for a kind that `kind_of` names."""
+    return int(_MODE_OF[kind])
+
+
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
     """One commit.

@@ -12,7 +12,7 @@ import pygit2
 from pygit2.enums import ConfigLevel
 
 from orchestrator.errors import CannotLookError
-from orchestrator.git.runner import home_of
+from orchestrator.git.environment import home_of
 from orchestrator.model.names import Oid, Ref
 
 _FSCK = "look at it with: git fsck"

@@ -1,28 +1,24 @@
-"""Writing objects and refs, so that a crash at any moment leaves nothing half-done to point at.
+"""Writing objects, so that nothing ever points at one that is not there; refs come from RefWriter.
 
-Refs are created and moved by one discipline: take the ref's lock, look at the ref under the lock,
-then set it. pygit2's own `references.create` looks before it locks, and two processes can both be
-told that they created the ref; `create_commit` returns an id even when the write failed.
+pygit2's `create_commit` returns an id even when the write failed (a full disk); here every object
+is looked for after it was written.
 """
 
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
 
 from orchestrator.errors import WriteFailedError
 from orchestrator.git.objects import Mode, write_commit, write_tree
-from orchestrator.git.reader import Identity, Reader
-from orchestrator.model.names import Oid, Ref
+from orchestrator.git.reader import Identity
+from orchestrator.git.refwriter import RefBlockedError, RefWriter
+from orchestrator.model.names import Oid
 
-_LOCK_PATIENCE_S = 1.0
-_LOCK_PAUSE_S = 0.005
-_FRESH_LOCK_S = 5.0
+__all__ = ["RefBlockedError", "TreeChange", "Writer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +29,8 @@ class TreeChange:
     mode: int = Mode.FILE
 
 
-class RefBlockedError(WriteFailedError):
-    """A ref cannot be written because something stands in its way.
-
-    Attributes:
-        lock: the lock file in the way, or None when it is another ref.
-        age_s: that file's age, seconds.
-        conflict: the ref in the way (`refs/heads/run` blocks `refs/heads/run/x`), or None.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        hint: str | None,
-        *,
-        lock: str | None = None,
-        age_s: float | None = None,
-        conflict: Ref | None = None,
-    ) -> None:
-        super().__init__(message, hint)
-        self.lock = lock
-        self.age_s = age_s
-        self.conflict = conflict
-
-
-class _Not(Exception):  # noqa: N818 - not an error: it makes a transaction end without a change
-    """The ref is not as expected; leave it alone."""
-
-
-class Writer:
-    """Writes into the repository a Reader has opened."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._repository = reader.repository
-        # A claim or a cost that was reported must still be there after a power cut.
-        pygit2.settings.enable_fsync_gitdir(True)
-
-    # -- objects ---------------------------------------------------------------------------------
+class Writer(RefWriter):
+    """Writes into the repository a Reader has opened: objects here, refs in what it builds on."""
 
     def blob(self, data: bytes) -> Oid:
         """Store a file's bytes.
@@ -158,184 +118,6 @@ class Writer:
             raise WriteFailedError(f"{what} was written to {self._reader.path} but is not there")
         return oid
 
-    def _require(self, oid: Oid, what: str) -> None:
-        if not self._reader.has(oid):
-            raise WriteFailedError(
-                f"{what} needs the object {oid[:10]}, which is not in {self._reader.path}"
-            )
-
-    def _failed(self, sentence: str, error: Exception) -> WriteFailedError:
-        return WriteFailedError(
-            f"{sentence} in {self._reader.path}: {error}",
-            f"is there room and permission? df -h {self._reader.common_dir}",
-        )
-
-    # -- refs ------------------------------------------------------------------------------------
-
-    def create_ref(self, ref: Ref, oid: Oid, reason: str) -> bool:
-        """Create `ref` at `oid`, atomically between processes; False when it exists already.
-
-        `reason` is one line for the reflog.
-
-        Raises:
-            RefBlockedError: a lock file or another ref (`run` for `run/x`) stands in the way.
-            WriteFailedError: the object is not here, or the ref could not be written.
-        """
-        self._require(oid, ref)
-        conflict = self._conflict(ref)
-        if conflict is not None:
-            raise _blocked_by_ref(ref, conflict)
-
-        def change(transaction: pygit2.ReferenceTransaction) -> None:
-            if self._target(ref) is not None:
-                raise _Not
-            parent = self._parent_ref(ref)  # packed since we looked?
-            if parent is not None:
-                raise _blocked_by_ref(ref, parent)
-            transaction.set_target(ref, oid, message=reason)
-
-        return self._locked(ref, change)
-
-    def move_ref(self, ref: Ref, new: Oid, expected: Oid, reason: str) -> bool:
-        """Move `ref` from `expected` to `new`; False, and untouched, when it is not there any more.
-
-        Nothing is asked of the two commits: whoever calls knows that nobody's work is dropped. Nor
-        does it look whether a worktree has the branch checked out (`Reader.worktree_branches`).
-
-        Raises:
-            RefBlockedError: a lock file stands in the way.
-            WriteFailedError: `new` is not here, or the ref could not be written.
-        """
-        self._require(new, ref)
-
-        def change(transaction: pygit2.ReferenceTransaction) -> None:
-            if self._target(ref) != expected:
-                raise _Not
-            transaction.set_target(ref, new, message=reason)
-
-        return self._locked(ref, change)
-
-    def delete_ref(self, ref: Ref, expected: Oid) -> bool:
-        """Delete `ref` if it is at `expected`; False, and untouched, when it is not.
-
-        Raises:
-            RefBlockedError: a lock file stands in the way.
-            WriteFailedError: the ref could not be removed.
-        """
-
-        def change(transaction: pygit2.ReferenceTransaction) -> None:
-            if self._target(ref) != expected:
-                raise _Not
-            transaction.remove(ref)
-
-        return self._locked(ref, change)
-
-    def set_tracking(self, ref: Ref, oid: Oid | None) -> None:
-        """Record what a remote-tracking ref is known to be; None: the remote has it no more.
-
-        Raises:
-            ValueError: `ref` is not under refs/remotes/.
-            WriteFailedError: as for the others.
-        """
-        if not ref.startswith("refs/remotes/"):
-            raise ValueError(f"{ref} is not a remote-tracking ref")
-        if oid is not None:
-            self._require(oid, ref)
-
-        def change(transaction: pygit2.ReferenceTransaction) -> None:
-            known = self._target(ref)
-            if known == oid:
-                raise _Not
-            if oid is None:
-                transaction.remove(ref)
-            else:
-                transaction.set_target(ref, oid, message="sweep: pushed")
-
-        self._locked(ref, change)
-
-    def break_stale_lock(self, ref: Ref, older_than_s: float) -> str | None:
-        """Remove the lock file beside `ref` that a killed process left; its path, or None.
-
-        Only when it is older than `older_than_s` seconds and no process has it open.
-
-        Raises:
-            WriteFailedError: it may not be removed.
-        """
-        path = self._lock_path(ref)
-        try:
-            before = path.lstat()
-            if time.time() - before.st_mtime <= older_than_s or _is_open(path):
-                return None
-            after = path.lstat()
-            if (after.st_ino, after.st_mtime_ns) != (before.st_ino, before.st_mtime_ns):
-                return None
-            path.unlink()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise self._failed(f"the stale lock {path} could not be removed", error) from error
-        return str(path)
-
-    def _locked(self, ref: Ref, change: Callable[[pygit2.ReferenceTransaction], None]) -> bool:
-        """Run `change` under the ref's lock; False when it declined."""
-        deadline = time.monotonic() + _LOCK_PATIENCE_S
-        while True:
-            try:
-                with self._repository.transaction() as transaction:
-                    transaction.lock_ref(ref)
-                    change(transaction)
-            except _Not:
-                return False
-            except (pygit2.GitError, OSError, ValueError) as error:
-                blocked = self._why_blocked(ref)
-                # Another process is at it right now: its lock is gone in a moment, and then the
-                # ref itself tells who won.
-                contended = blocked is None or (blocked.age_s or 0) < _FRESH_LOCK_S
-                if contended and _is_lock_trouble(error) and time.monotonic() < deadline:
-                    time.sleep(_LOCK_PAUSE_S)
-                    continue
-                raise (blocked or self._failed(f"{ref} could not be written", error)) from error
-            else:
-                return True
-
-    def _target(self, ref: Ref) -> Oid | None:
-        """What the ref itself points to; a symbolic ref never equals an object id."""
-        found = self._repository.references.get(ref)
-        return None if found is None else Oid(str(found.target))
-
-    def _why_blocked(self, ref: Ref) -> RefBlockedError | None:
-        conflict = self._conflict(ref)
-        if conflict is not None:
-            return _blocked_by_ref(ref, conflict)
-        for path in (self._lock_path(ref), Path(self._reader.common_dir) / "packed-refs.lock"):
-            try:
-                age = max(0.0, time.time() - path.lstat().st_mtime)
-            except OSError:
-                continue
-            return RefBlockedError(
-                f"{ref} is locked by {path}, {age:.0f} s old",
-                f"if no git command is running: rm {path}",
-                lock=str(path),
-                age_s=age,
-            )
-        return None
-
-    def _lock_path(self, ref: Ref) -> Path:
-        return Path(self._reader.common_dir) / f"{ref}.lock"
-
-    def _conflict(self, ref: Ref) -> Ref | None:
-        """A ref that is a folder of this one, or for which this one is a folder."""
-        parent = self._parent_ref(ref)
-        if parent is not None:
-            return parent
-        done = self._reader.git.run("for-each-ref", "--count=1", "--format=%(refname)", f"{ref}/")
-        return Ref(os.fsdecode(done.stdout).strip()) if done.stdout else None
-
-    def _parent_ref(self, ref: Ref) -> Ref | None:
-        parts = ref.split("/")
-        above = (Ref("/".join(parts[:n])) for n in range(3, len(parts)))
-        return next((name for name in above if self._repository.references.get(name)), None)
-
 
 class _Change:
     """What happens at one name of a folder: to itself (`given`, `leaf`) and `below` it."""
@@ -361,29 +143,3 @@ def _nest(nested: dict[bytes, _Change], path: str, change: TreeChange | None) ->
         level = level.setdefault(part, _Change()).below
     last = level.setdefault(parts[-1], _Change())
     last.given, last.leaf = True, change
-
-
-def _blocked_by_ref(ref: Ref, conflict: Ref) -> RefBlockedError:
-    short = conflict.removeprefix("refs/heads/")
-    return RefBlockedError(
-        f"the branch {short} stands in the way of {ref.removeprefix('refs/heads/')}: "
-        "a name cannot be a branch and a folder of branches at once",
-        f"rename it: git branch -m {short} OTHER-NAME",
-        conflict=conflict,
-    )
-
-
-def _is_lock_trouble(error: Exception) -> bool:
-    return isinstance(error, pygit2.GitError) and not isinstance(error, ValueError)
-
-
-def _is_open(path: Path) -> bool:
-    """Whether a process that we may look at has the file open (where /proc tells)."""
-    wanted = str(path)
-    for handle in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if str(handle.readlink()) == wanted:
-                return True
-        except OSError:  # gone, or another user's
-            continue
-    return False
