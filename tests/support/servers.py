@@ -45,6 +45,16 @@ def on_push(repo: Path, script: str) -> None:
     hook.chmod(0o755)
 
 
+def die_after_push(repo: Path) -> None:
+    """Make a bare repository's receiving program die once the refs have moved, before it says so:
+    over any transport, an acknowledgement that never comes.
+    """
+    hook = repo / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\n[ "$1" = committed ] && kill -9 $PPID\nexit 0\n')
+    hook.chmod(0o755)
+
+
 @dataclass
 class HttpServer:
     """A smart-http server over every repository below `root`.
