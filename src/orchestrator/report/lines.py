@@ -64,22 +64,19 @@ def event_line(event: Event) -> str:
     return f"{sweep.role}: {clean(event.adapter)} starts on {sweep.branch}, for at most {limit}"
 
 
-def problem_line(problem: Problem, look: Look, *, path: str | None = None) -> str:
-    """`orchestrator.yaml:3:12: error: ... (key)`, as compilers write it, so that it is clickable.
-
-    Args:
-        problem: what to show.
-        look: colour.
-        path: shown in place of the problem's own path and commit, when the reader has the file.
-    """
-    place = clean(problem.place) if path is not None else place_of(problem).replace(GLUE, " ")
-    if path is not None and problem.path is not None:
-        place = clean(path) + clean(problem.place).removeprefix(clean(problem.path))
-    word = problem.severity.value
-    shown = look.error(f"{word}:") if problem.severity is Severity.ERROR else f"{word}:"
-    key = f" ({clean(problem.key)})" if problem.key else ""
+def problem_line(problem: Problem, look: Look) -> str:
+    """A problem and its way out on one line, with the commit it was read from."""
+    place = place_of(problem).replace(GLUE, " ")
     hint = f"; {clean(problem.hint)}" if problem.hint else ""
-    said = f"{shown} {shorten(problem.message)}{key}{hint}"
+    return said_at(place, problem, look) + hint
+
+
+def said_at(place: str, problem: Problem, look: Look) -> str:
+    """`orchestrator.yaml:3:12: error: ... (key)`, as compilers write it: clickable."""
+    word = f"{problem.severity.value}:"
+    shown = look.error(word) if problem.severity is Severity.ERROR else word
+    key = f" ({clean(problem.key)})" if problem.key else ""
+    said = f"{shown} {shorten(problem.message)}{key}"
     return f"{place}: {said}" if place else said
 
 

@@ -75,9 +75,20 @@ def role_status(outcome: RoleOutcome) -> RoleStatus:
     return RoleStatus(outcome, state, still_open, last, verdict.due_at)
 
 
-def status_text(evaluation: Evaluation, look: Look, *, verbose: bool = False) -> str:
-    """The table, then a line for each sweep or problem that needs more words."""
+def status_text(
+    evaluation: Evaluation, look: Look, *, quiet: bool = False, verbose: bool = False
+) -> str:
+    """The table, then a line for each sweep or problem that needs more words.
+
+    Args:
+        evaluation: what was found.
+        look: width and colour.
+        quiet: the table alone.
+        verbose: a line for every role.
+    """
     rows = [role_status(o) for o in evaluation.outcomes]
+    if quiet:
+        return "".join(line + "\n" for line in _table(rows, look)) if rows else ""
     whole, of_role = split_problems(
         evaluation.config, [o.verdict.error for o in evaluation.outcomes if o.verdict.error]
     )

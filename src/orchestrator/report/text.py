@@ -60,6 +60,16 @@ def explain_text(
     return "\n\n".join("\n".join(b) for b in blocks if b) + "\n"
 
 
+def headlines_text(evaluation: Evaluation, look: Look) -> str:
+    """The headlines alone."""
+    lines: list[str] = []
+    for problem in split_problems(evaluation.config)[0]:
+        lines += problem_lines(problem, look)
+    for outcome in evaluation.outcomes:
+        lines += _headline_lines(outcome.verdict, outcome.facts, look)
+    return "".join(line + "\n" for line in lines)
+
+
 def header(evaluation: Evaluation, look: Look) -> list[str]:
     """Which repository, when; where the policy came from, and the default-branch tip."""
     repository, config = evaluation.repository, evaluation.config
