@@ -106,6 +106,7 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
         if isinstance(last, MergedSweep) and merged_before_closing(site, last, branches):
             last = replace(last, unfinished=True)
         registration = _registration(entry, config)
+        known = registration if isinstance(registration, Registration) else None
         facts[role] = RoleFacts(
             role=role,
             now=now,
@@ -120,7 +121,8 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
             today_merged=runs.has_marker(SweepName.on(role, now)),
             obstacle=_obstacle(site, SweepName.on(role, now)),
             remote=site.remote_name,
-            **_estimate(registration),
+            estimate_usd=known.estimate_usd if known else None,
+            estimate_source=known.source if known else "",
         )
     return Snapshot(site, now, config, facts)
 
@@ -155,15 +157,6 @@ def _registration(entry: ScheduleEntry | Problem, config: Config) -> Registratio
     if isinstance(entry, Problem):
         return entry  # never asked: an entry that cannot be read comes before all rules
     return resolve(entry, config.roles, path=config.path, commit=config.commit)
-
-
-def _estimate(registration: Registration | Problem) -> dict[str, float | str | None]:
-    if isinstance(registration, Problem):
-        return {}
-    return {
-        "estimate_usd": registration.estimate_usd,
-        "estimate_source": registration.source,
-    }
 
 
 def _obstacle(site: Site, today: SweepName) -> Problem | None:

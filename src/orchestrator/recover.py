@@ -18,7 +18,13 @@ from datetime import datetime
 
 from orchestrator.adapters.base import Status
 from orchestrator.claim import STALE_LOCK_SECONDS
-from orchestrator.closing import CLOSING_REFS, Closer, Finished, Opened, finish_publishing
+from orchestrator.closing import CLOSING_REFS,
+    Closer,
+    Finished,
+    Opened,
+    finish_publishing,
+    pending_ref,
+
 from orchestrator.git.reader import Identity
 from orchestrator.git.writer import Writer
 from orchestrator.locks import is_held, sweep_lock_path
@@ -46,13 +52,24 @@ class Mender:
     now: datetime
 
 
-def mend(mender: Mender, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
-    """Put right what can be, and say so: one sentence each.
+def publish_pending(mender: Mender) -> tuple[str, ...]:
+    """Remove our stale locks and push pinned closing commits; asked before anybody looks.
+
+    Returns:
+        One sentence for each thing that was put right.
 
     Raises:
         RemoteUnreachableError: the remote stopped answering half way; nothing is lost.
     """
-    said = [*_stale_locks(mender), *_publish_pending(mender)]
+    return (*_stale_locks(mender), *_publish_all(mender))
+
+
+def close_orphans(mender: Mender, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
+    """Close, or drop, the open sweeps nobody works on any more; `facts` are of this moment.
+
+    Returns and raises as `publish_pending` does.
+    """
+    said = []
     for role_facts in facts.values():
         for branch in role_facts.open_branches:
             if branch.state in (SweepState.IN_FLIGHT, SweepState.UNPUBLISHED):
@@ -71,7 +88,7 @@ def _stale_locks(mender: Mender) -> list[str]:
     return [f"removed a stale lock left by a crash: {path}" for path in removed if path]
 
 
-def _publish_pending(mender: Mender) -> list[str]:
+def _publish_all(mender: Mender) -> list[str]:
     """Push closing commits that are pinned here and not on the remote yet."""
     site, said = mender.site, []
     for ref, closing in site.reader.refs_below(CLOSING_REFS):
@@ -127,6 +144,8 @@ def _mend_open(mender: Mender, facts: RoleFacts, branch: SweepBranch) -> str | N
     site, sweep = mender.site, branch.sweep
     if is_held(sweep_lock_path(site.reader.common_dir, sweep.slug)):
         return None
+    if site.reader.resolve(pending_ref(sweep)) is not None:
+        return None  # its closing commit is pinned and waits for the remote
     leading = _leading(site, branch)
     history = read_history(site.reader, sweep, leading)
     if history.closed or history.intent is None:

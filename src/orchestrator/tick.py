@@ -23,7 +23,7 @@ from orchestrator.model.config import Registration
 from orchestrator.model.timing import iso
 from orchestrator.observe import Snapshot, chosen_roles, evaluate_repository, observe
 from orchestrator.outcome import DispatchStarted, Evaluation, Event, RoleOutcome
-from orchestrator.recover import Mender, mend
+from orchestrator.recover import Mender, close_orphans, publish_pending
 from orchestrator.rules.engine import evaluate
 from orchestrator.rules.facts import RoleFacts
 from orchestrator.rules.verdict import Action, Code, Verdict
@@ -121,14 +121,20 @@ class _Tick:
             site = open_site(self.settings, fetch=self.fetch, reader=reader)
             now = self.clock()
             writer, identity = Writer(reader), reader.identity(self.settings.environ)
-            snapshot = observe(site, now)
-            mended = mend(Mender(site, writer, identity, now), snapshot.facts)
-            if mended:
-                self.progress.mended += mended
-                snapshot = observe(site, now)
+            snapshot = self._mended(Mender(site, writer, identity, now))
             self._remember(snapshot)
             claimant = Claimant(site, writer, identity, str(uuid4()))
             return self._first_won(snapshot, claimant)
+
+    def _mended(self, mender: Mender) -> Snapshot:
+        """A look at the repository after what a crash left has been put right."""
+        self.progress.mended += publish_pending(mender)
+        snapshot = observe(mender.site, mender.now)
+        closed = close_orphans(mender, snapshot.facts)
+        if not closed:
+            return snapshot
+        self.progress.mended += closed
+        return observe(mender.site, mender.now)
 
     def _remember(self, snapshot: Snapshot) -> None:
         progress = self.progress

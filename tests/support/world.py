@@ -1,4 +1,4 @@
-"""A small world: a remote, clones of it, people who merge, and a clock that stands where it is put."""
+"""A small world: a remote, clones of it, people who merge, and a clock that stands still."""
 
 import os
 from collections.abc import Sequence
