@@ -18,13 +18,14 @@ from datetime import datetime
 
 from orchestrator.adapters.base import Status
 from orchestrator.claim import STALE_LOCK_SECONDS
-from orchestrator.closing import CLOSING_REFS,
+from orchestrator.closing import (
+    CLOSING_REFS,
     Closer,
     Finished,
     Opened,
     finish_publishing,
     pending_ref,
-
+)
 from orchestrator.git.reader import Identity
 from orchestrator.git.writer import Writer
 from orchestrator.locks import is_held, sweep_lock_path
