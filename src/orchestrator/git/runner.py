@@ -107,6 +107,10 @@ class Git:
             raise _failure(args, done, limit)
         return done
 
+    def elsewhere(self, git_dir: str, cwd: str) -> "Git":
+        """A runner for another repository, with the same environment."""
+        return Git(git_dir, environ=self._environ, cwd=cwd)
+
     def _remote_environment(self) -> dict[str, str]:
         if self._network_env is None:
             self._network_env = remote_environment(self._environ)
