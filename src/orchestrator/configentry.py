@@ -138,7 +138,8 @@ def _wanted(section: str) -> str:
 
 def _name_problem(key: Scalar, namesakes: list[Scalar]) -> tuple[str, str | None] | None:
     if key.kind is not Kind.STR:
-        return f"expected a role's name, found {described(key)}", f"quote it: {quoted(key.text)}"
+        hint = f"quote it: {quoted(key.text)}" if role_problem(key.text) is None else None
+        return f"expected a role's name, found {described(key)}", hint
     if why := role_problem(key.text):
         return f"{shown(key.text)} cannot be a role: {why}", None
     if namesakes:

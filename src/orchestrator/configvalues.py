@@ -97,7 +97,7 @@ def _dollars_hint(node: Node) -> str | None:
             return f"remove the quotes: {found[1]}"
         return f"write {found[1].replace('_', '').replace(',', '')}" if found else None
     if node.kind in (Kind.INT, Kind.FLOAT) and node.number is None:
-        return "leave the key out to have no limit"
+        return "write a finite number, or leave the key out"
     return None
 
 

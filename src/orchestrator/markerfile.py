@@ -62,6 +62,8 @@ def read_marker(data: bytes, sweep: SweepName) -> MarkerReading:
         tokens_out=_count(keys.get("tokens_out")),
         cost_usd=_amount(keys.get("cost_usd")),
         failed=_failed(keys.get("failed")),
+        every=_text(keys.get("every")),
+        cost_limit_usd=_amount(keys.get("cost_limit_usd")),
     )
 
 

@@ -103,7 +103,9 @@ def _decode(data: bytes, max_bytes: int) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise YamlError("it is not UTF-8 text", "save it as UTF-8", line=line) from None
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        hint = "save it as UTF-8"
+        raise YamlError("it is not UTF-8 text", hint, line=line, column=column) from None
     if found := _UNREADABLE.search(text):
         line, column = _place(text, found.start())
         message = f"the character U+{ord(found[0]):04X} may not stand in YAML"
