@@ -6,7 +6,8 @@ import click
 
 from orchestrator.cli.invocation import Invocation
 from orchestrator.errors import ExitCode, OrchestratorError, UsageError
-from orchestrator.report.layout import Look
+from orchestrator.report.layout import UNBROKEN, Look
+from orchestrator.report.text import hint_lines
 from orchestrator.report.words import clean
 
 _BUG = (
@@ -46,12 +47,12 @@ def error_text(error: OrchestratorError, look: Look) -> str:
     """`error: <sentence>` and `hint: <way out>`; never broken, so that commands can be copied."""
     lines = [f"{look.error('error:')} {clean(error.message)}"]
     if error.hint is not None:
-        lines.append(f"hint: {clean(error.hint)}")
+        lines += hint_lines(error.hint, UNBROKEN, "hint: ")
     return "".join(line + "\n" for line in lines)
 
 
 def _bug(error: Exception, run: Invocation, *, json: bool) -> int:
-    said = f"this is a bug in orchestrator: {type(error).__name__}"
+    said = f"this is a bug in orchestrator: {type(error).__name__}{_place(error)}"
     if json:
         from orchestrator.report.json import bug_json
 
@@ -63,6 +64,17 @@ def _bug(error: Exception, run: Invocation, *, json: bool) -> int:
         lines = "".join(traceback.format_exception(error)).splitlines()
         run.console.err("".join(f"{clean_line(line)}\n" for line in lines))
     return int(ExitCode.ATTENTION)
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised; no values, because they may hold secrets."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__", "")
+        if str(name).startswith("orchestrator"):
+            place = f" in {name}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
 
 
 def clean_line(line: str) -> str:

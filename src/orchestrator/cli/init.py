@@ -156,7 +156,7 @@ def _next_steps(path: str) -> str:
         f"       git add {CONFIG_PATH} && git commit -m 'Schedule the historian'\n"
         "  2. see what would happen:\n"
         "       orchestrator explain\n"
-        "  3. let something tick; `orchestrator init --with cron` (or systemd, github-actions,\n"
-        "     gitlab-ci) prints the whole file. In short, for cron:\n"
+        "  3. let something tick. `orchestrator init --with cron` (or systemd,\n"
+        "     github-actions, gitlab-ci) prints the whole file; in short, for cron:\n"
         f"       */15 * * * * {program} -C {folder} tick --quiet\n"
     )

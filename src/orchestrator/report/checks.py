@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from orchestrator.model.config import Config
 from orchestrator.model.problem import Problem, Severity
-from orchestrator.report.layout import Look, wrap
+from orchestrator.report.layout import UNBROKEN, Look, wrap
 from orchestrator.report.lines import said_at
+from orchestrator.report.text import hint_lines
 from orchestrator.report.words import clean, counted
 
 
@@ -32,7 +33,7 @@ def check_text(
     for problem in problems:
         lines.append(said_at(clean(problem.place), problem, look))
         if problem.hint is not None:
-            lines.append(f"    hint: {clean(problem.hint)}")
+            lines += hint_lines(problem.hint, UNBROKEN, "    hint: ")
     if not quiet:
         for note in notes:
             lines += wrap(clean(note), look.width, first="note: ", rest="  ")

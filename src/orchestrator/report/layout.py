@@ -41,7 +41,8 @@ class Look:
         return f"\x1b[{code}m{text}{_RESET}" if self.color and text else text
 
 
-PLAIN = Look()
+UNBROKEN = Look(width=100_000)
+"""For lines that are copied or searched rather than read: never wrapped."""
 
 
 def columns(text: str) -> int:

@@ -31,6 +31,7 @@ from orchestrator.report.words import (
 from orchestrator.rules.facts import RoleFacts
 from orchestrator.rules.table import TABLE
 from orchestrator.rules.verdict import Action, Check, Code, Verdict
+from orchestrator.text import printable
 
 _QUESTIONS = {rule.id: rule.question for rule in TABLE}
 _QUESTION_WIDTH = max(len(q) for q in _QUESTIONS.values())
@@ -100,8 +101,8 @@ def nothing_scheduled(
         hint = "`orchestrator init` writes one; commit it and merge it into the default branch"
         if uncommitted:
             hint = (
-                f"your working tree has a {clean(config.path)}: commit it and merge it into the "
-                "default branch; only that one counts"
+                f"your working tree has {clean(config.path)}: commit it and merge it into "
+                "the default branch; only that one counts"
             )
     return [*wrap(said, look.width), *wrap(hint, look.width, first="hint: ")]
 
@@ -205,9 +206,15 @@ def problem_lines(problem: Problem, look: Look, *, indent: str = "") -> list[str
     if place:
         lines += wrap(place, look.width, first=indent + pad("at:", len(label)))
     if problem.hint is not None:
-        first = indent + pad("hint:", len(label))
-        lines += wrap(clean(problem.hint), look.width, first=first, break_words=False)
+        lines += hint_lines(problem.hint, look, indent + pad("hint:", len(label)))
     return lines
+
+
+def hint_lines(hint: str, look: Look, first: str) -> list[str]:
+    """A way out. Its first line is prose and wrapped; what follows is an example, kept as it is."""
+    prose, *example = printable(hint).splitlines() or [""]
+    lines = wrap(prose, look.width, first=first, break_words=False)
+    return lines + [" " * len(first) + line if line else "" for line in example]
 
 
 def note_lines(notes: Sequence[str], look: Look) -> list[str]:
