@@ -88,9 +88,9 @@ def parse(
         raise _not_yaml(error) from None
 
 
-# What YAML calls printable, less the three that only YAML 1.1 reads as line breaks: between two
-# readers, a file holding them would say two different things.
-# (Written as what it is not would take 8 ms to compile; UTF-8 itself rules surrogates out.)
+# What YAML calls unprintable, and the three that only YAML 1.1 reads as line breaks: between two
+# readers, a file holding them would say two different things. UTF-8 rules out surrogates. (Its
+# complement, every printable range, takes 8 ms to compile.)
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 _CONFLICT = re.compile(r"^(?:<{7} .*|>{7} .*|={7})\r?$", re.MULTILINE)
 
