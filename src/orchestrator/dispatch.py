@@ -133,7 +133,9 @@ def work_root(site: Site) -> str:
     configured = site.reader.config("orchestrator.workDir")
     if configured:
         return os.path.expanduser(configured)
-    from orchestrator.git.runner import home_of
+    from orchestrator.git.environment import home_of
 
     home = home_of(environ) or os.path.dirname(site.reader.common_dir)
-    return os.path.join(environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "orchestrator")
+    return os.path.join(
+        environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "orchestrator"
+    )

@@ -61,6 +61,8 @@ class MarkerReading:
     tokens_out: int | None
     cost_usd: float | None
     failed: str | None
+    every: str | None = None
+    cost_limit_usd: float | None = None
 
     @property
     def has_numbers(self) -> bool:
