@@ -197,19 +197,19 @@ def test_an_old_lock_that_a_process_still_has_open_is_not_broken(path: Path) -> 
 def test_of_four_processes_that_create_a_ref_exactly_one_wins(
     tmp_path: Path, creators: list[races.Creator]
 ) -> None:
-    rounds = 300 if races.by_git not in creators else 60
+    rounds = 200 if races.by_git not in creators else 40
     result = races.race_to_create(tmp_path / "r", creators, rounds)
     assert result.winners == {1: rounds}
     assert result.overwritten == 0
 
 
 def test_the_race_would_show_a_writer_that_does_not_look_under_the_lock(tmp_path: Path) -> None:
-    result = races.race_to_create(tmp_path / "r", [races.by_lock_alone] * 4, 60)
+    result = races.race_to_create(tmp_path / "r", [races.by_lock_alone] * 4, 40)
     assert result.overwritten > 0
     assert max(result.winners) > 1
 
 
 def test_a_moved_ref_is_moved_by_one_of_four(tmp_path: Path) -> None:
-    result = races.race_to_create(tmp_path / "r", [races.by_move] * 4, 150)
-    assert result.winners == {1: 150}
+    result = races.race_to_create(tmp_path / "r", [races.by_move] * 4, 80)
+    assert result.winners == {1: 80}
     assert result.overwritten == 0
