@@ -35,9 +35,6 @@ FUNCTION_LINES = 40
 REASONS = {
     # module: why it is longer than LINES
     "orchestrator.git.history": "one object cache behind every question the historian asks",
-    "orchestrator.git.reader": "all reading in one face; half of it says what each call raises",
-    "orchestrator.git.runner": "every flag and variable of the hermetic runner has its reason",
-    "orchestrator.git.writer": "the ref discipline is one argument, read in one piece",
     "orchestrator.rules.table": "the rule set is read in one file, by auditors too",
 }
 FUNCTION_REASONS: dict[str, str] = {}
@@ -96,13 +93,14 @@ def test_processes_are_started_in_two_places_only() -> None:
         for m, p in MODULES.items()
         if {"subprocess", "pty", "multiprocessing"} & {i.split(".")[0] for i in _imports(p)}
     }
-    assert users <= {"orchestrator.git.runner", "orchestrator.adapters.containment"}
+    assert users <= {"orchestrator.git.process", "orchestrator.adapters.containment"}
 
 
 def test_the_commands_that_look_cannot_write_or_push() -> None:
     """`explain`, `check` and `status` reach neither the writer nor the wire's pushes."""
     for start in ("observe", "sweeps"):
-        assert "orchestrator.git.writer" not in _reached(f"orchestrator.{start}", set())
+        reached = _reached(f"orchestrator.{start}", set())
+        assert not {"orchestrator.git.writer", "orchestrator.git.refwriter"} & reached
 
 
 def _reached(module: str, seen: set[str]) -> set[str]:

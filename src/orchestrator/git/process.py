@@ -13,6 +13,7 @@ from orchestrator.errors import CannotLookError
 from orchestrator.git.porcelain import without_credentials
 
 _TERM_GRACE_S = 2.0
+_GONE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +128,18 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     _poll_until(process, time.monotonic() + _TERM_GRACE_S)
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
+    # A killed helper takes a moment to go; whoever called may rely on it that nothing is left.
+    deadline = time.monotonic() + _GONE_S
+    while _signal_group(process.pid, 0) and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
-def _signal_group(group: int, number: signal.Signals) -> None:
+def _signal_group(group: int, number: int) -> bool:
+    """Signal every process of a group (0: only look); whether there is one."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
-        pass
+        return False
     except PermissionError:  # macOS says so of a group that is only a zombie
-        pass
+        return False
+    return True
