@@ -62,8 +62,7 @@ def _verb(verb: str, command: click.Command, above: click.Context) -> str:
     """The usage of one verb and its own options; the common ones stand once, above."""
     context = click.Context(command, above, info_name=verb, terminal_width=80)
     formatter = context.make_formatter()
-    words = [p.make_metavar(context) for p in command.params if isinstance(p, click.Argument)]
-    formatter.write_usage(f"orchestrator {verb}", " ".join(["[OPTIONS]", *words]))
+    formatter.write_usage(f"orchestrator {verb}", " ".join(command.collect_usage_pieces(context)))
     own = [p for p in command.params if isinstance(p, click.Option) and p.name not in _COMMON]
     rows = [r for p in own if (r := p.get_help_record(context)) is not None]
     if rows:

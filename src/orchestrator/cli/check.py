@@ -2,8 +2,8 @@
 
 import os
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import click
 
@@ -25,8 +25,7 @@ _STDIN = "-"
 _MORE_THAN_ALLOWED = 64 * 1024 + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """What was checked, and what came of it.
 
     Attributes:

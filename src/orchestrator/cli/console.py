@@ -3,8 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.report.layout import DEFAULT_WIDTH, MAX_WIDTH, Look
@@ -12,8 +11,7 @@ from orchestrator.report.layout import DEFAULT_WIDTH, MAX_WIDTH, Look
 _MIN_WIDTH = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(NamedTuple):
     """Standard output and standard error. Either may be closed (cron, `>&-`): then None."""
 
     stdout: TextIO | None

@@ -25,7 +25,7 @@ def report_failure(error: BaseException, run: Invocation, arguments: Sequence[st
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.ClickException):
-        error = _usage(error)
+        error = _usage(error, arguments)
     if isinstance(error, OrchestratorError):
         return fail(error, run, json=_wants_json(run, arguments))
     if isinstance(error, Exception):
@@ -98,20 +98,22 @@ def _wants_json(run: Invocation, arguments: Sequence[str]) -> bool:
     return any(pair == ("--format", "json") or pair[0] == "--format=json" for pair in pairs)
 
 
-def _usage(error: click.ClickException) -> OrchestratorError:
+def _usage(error: click.ClickException, arguments: Sequence[str]) -> OrchestratorError:
     """What click says, in this program's form."""
     if not isinstance(error, click.UsageError):
         return OrchestratorError(error.format_message())
+    from orchestrator.cli.group import VERBS
+
     message = error.format_message()
-    close: Iterable[str] = ()
+    verb = next((a for a in arguments if a in VERBS), None)
+    hint = f"orchestrator {verb} --help" if verb is not None else "orchestrator --help"
+    hint += " shows what it takes"
     if isinstance(error, click.NoSuchOption):
-        message, close = error.message, error.possibilities or ()
+        message = error.message
+        if error.possibilities:
+            hint = f"did you mean {error.possibilities[0]}?"
     message = message.removesuffix(".")
-    message = message[:1].lower() + message[1:]
-    hint = "did you mean " + " or ".join(close) + "?" if close else None
-    if hint is None and error.ctx is not None:
-        hint = f"{error.ctx.command_path} --help shows what it takes"
-    return UsageError(message, hint)
+    return UsageError(message[:1].lower() + message[1:], hint)
 
 
 def unknown_command(name: str, known: Iterable[str]) -> UsageError:

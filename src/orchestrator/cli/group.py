@@ -23,14 +23,22 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
 
+def run_of(context: click.Context) -> Invocation:
+    """The run this context belongs to."""
+    run = context.find_object(Invocation)
+    if run is None:
+        raise RuntimeError("the program was not started by main()")
+    return run
+
+
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:  # noqa: ANN401 - click's
     if value not in (None, False) and parameter.name is not None:
-        setattr(context.ensure_object(Invocation), parameter.name, value)
+        setattr(run_of(context), parameter.name, value)
 
 
 def _version(context: click.Context, _: click.Parameter, value: Any) -> None:  # noqa: ANN401 - click's
     if value and not context.resilient_parsing:
-        context.ensure_object(Invocation).console.out(f"orchestrator {__version__}\n")
+        run_of(context).console.out(f"orchestrator {__version__}\n")
         context.exit()
 
 
@@ -103,6 +111,7 @@ class _Program(click.Group):
     cls=_Program,
     context_settings=SETTINGS,
     invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
     epilog="Exit codes: 0 all well, 1 something needs a person, 2 wrong usage, 3 could not look.",
 )
 @common
@@ -115,6 +124,6 @@ def program(context: click.Context) -> int | None:
     """
     if context.invoked_subcommand is not None:
         return None
-    run = context.ensure_object(Invocation)
+    run = run_of(context)
     run.console.err(context.get_help() + "\n")
     return 2

@@ -1,7 +1,6 @@
 """One run of the program: where to look, how to print, what time it is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from orchestrator.cli.console import Console
@@ -12,7 +11,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@dataclass(slots=True)
 class Invocation:
     """What the options say. Each may stand before the verb or after it; the last one counts.
 
@@ -22,15 +20,18 @@ class Invocation:
         environ: the environment of this process; nothing else reads it.
     """
 
-    console: Console
-    clock: Callable[[], datetime]
-    environ: Mapping[str, str] = field(default_factory=dict)
-    path: str | None = None
-    remote: str | None = None
-    default_branch: str | None = None
-    format: str = "text"
-    quiet: bool = False
-    verbose: bool = False
+    def __init__(
+        self, console: Console, clock: Callable[[], datetime], environ: Mapping[str, str]
+    ) -> None:
+        self.console = console
+        self.clock = clock
+        self.environ = environ
+        self.path: str | None = None
+        self.remote: str | None = None
+        self.default_branch: str | None = None
+        self.format = "text"
+        self.quiet = False
+        self.verbose = False
 
     @property
     def json(self) -> bool:

@@ -4,7 +4,7 @@ Colour is an extra, never the message: every word and mark stands without it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 DEFAULT_WIDTH = 80
 MAX_WIDTH = 100
@@ -16,8 +16,7 @@ GLUE = "\u00a0"
 """A space at which `wrap` does not break; it comes out as a plain space."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """How output may look: columns to use, and whether terminal colours are understood."""
 
     width: int = DEFAULT_WIDTH

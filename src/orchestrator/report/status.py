@@ -1,8 +1,8 @@
 """`status`: where every role stands, what its last sweep cost and when the next is due."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from orchestrator.model.timing import iso
 from orchestrator.outcome import Evaluation, RoleOutcome
@@ -39,8 +39,7 @@ class RoleState(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class RoleStatus:
+class RoleStatus(NamedTuple):
     """One row: the role's state and what there is to know beside it.
 
     Attributes:
