@@ -10,7 +10,8 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from orchestrator.git.harvest import LISTED, Harvest, HarvestError, harvest
+from orchestrator.git.comparison import LISTED
+from orchestrator.git.harvest import Harvest, HarvestError, harvest
 from orchestrator.git.objects import Mode
 from orchestrator.git.reader import Reader
 from orchestrator.git.workcopy import workcopy
@@ -32,7 +33,7 @@ SWEEP = SweepName("historian", date(2026, 11, 30))
 WRITES = ("docs/**", "**/*.md")
 FILES: dict[str, Content] = {
     "README.md": "hello\n",
-    "orchestrator.yaml": "schedules: {}\n",
+    "orchestrator.yaml": "schedules:\n",
     "docs/guide.md": "guide\n",
     "docs/old.md": "old\n",
     "docs/sub/deep.md": "deep\n",
@@ -229,17 +230,20 @@ def test_what_an_agent_writes_where_it_may_not_is_named_and_stays_out(site: Site
     (site.folder.parent / "escape").unlink()
     assert site.contents(found) == {"docs/allowed.md": b"the one thing that is allowed\n"}
     assert escaped == []
-    assert {path for path, _ in found.left_out} == {
-        ".claude/settings.json",
-        ".gitattributes",
-        ".github/workflows/evil.yml",
-        "CLAUDE.md",
-        "docs",
-        "main.c",
-        "orchestrator.yaml",
-        "runs/historian-2026-11-30/sweep.yaml",
-        "runs/other-2026-01-01/sweep.yaml",
-    } or {path for path, _ in found.left_out} >= {"docs/passwd.md", "docs/up.md"}
+    steers = "steers other programs, and `writes` does not name it"
+    assert dict(found.left_out) == {
+        ".claude/settings.json": f"`.claude` {steers}",
+        ".gitattributes": "`.gitattributes` steers git",
+        ".github/workflows/evil.yml": f"`.github` {steers}",
+        "CLAUDE.md": f"`CLAUDE.md` {steers}",
+        "docs/.GIT": "git's own",
+        "docs/passwd.md": "a link that may lead out of the tree",
+        "docs/up.md": "a link that may lead out of the tree",
+        "main.c": "outside `writes`",
+        "orchestrator.yaml": "the policy is not the agent's to change",
+        "runs/historian-2026-11-30/sweep.yaml": "the marker is not the agent's to change",
+        "runs/other-2026-01-01/sweep.yaml": "another run's folder",
+    }
 
 
 def test_deleting_what_is_not_its_own_is_left_out_folder_by_folder(site: Site) -> None:
@@ -258,13 +262,19 @@ def test_deleting_what_is_not_its_own_is_left_out_folder_by_folder(site: Site) -
 def test_a_nested_repository_stays_out_whole(site: Site) -> None:
     with site.at_work() as tree:
         run("nested-repo", tree)
-        (tree / "docs/sub/.git").write_text("gitdir: /elsewhere\n")
-        (tree / "docs/sub/deep.md").unlink()
         found = site.harvest(tree)
     assert found.changes == {}
-    assert dict(found.left_out) == dict.fromkeys(
-        ("docs/nested", "docs/sub"), "a repository of its own"
-    )
+    assert found.left_out == (("docs/nested", "a repository of its own"),)
+
+
+def test_a_repository_made_in_a_folder_of_the_branch_does_not_hide_the_folder(site: Site) -> None:
+    with site.at_work() as tree:
+        write(tree / "docs/.git/HEAD", "ref: refs/heads/main\n")
+        write(tree / "docs/sub/.git", "gitdir: /elsewhere\n")
+        write(tree / "docs/sub/deep.md", "deeper\n")
+        found = site.harvest(tree)
+    assert site.contents(found) == {"docs/sub/deep.md": b"deeper\n"}
+    assert found.left_out == (("docs/.git", "git's own"), ("docs/sub/.git", "git's own"))
 
 
 def test_a_pipe_is_not_waited_on(site: Site) -> None:
@@ -283,7 +293,7 @@ def test_a_folder_turned_into_a_link_is_not_followed(site: Site, tmp_path: Path)
         (tree / "docs/sub").rmdir()
         (tree / "docs/sub").symlink_to(outside)
         found = site.harvest(tree)
-    assert found.changes == {"docs/sub/deep.md": None}
+    assert found.changes == {}
     assert found.left_out == (("docs/sub", "a link that may lead out of the tree"),)
 
 
@@ -390,8 +400,8 @@ def test_a_huge_file_outside_writes_is_no_reason_to_lose_the_rest(site: Site) ->
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda tree: [write(tree / f"docs/{n}.md") for n in range(4)],
-        lambda tree: [p.unlink() for p in (tree / "docs").iterdir() if p.is_file()],
+        lambda docs: [(docs / f"{n}.md").write_text("new") for n in range(4)],
+        lambda docs: [p.unlink() for p in docs.iterdir() if not p.is_dir()],
     ],
     ids=["new", "deleted"],
 )
@@ -399,7 +409,7 @@ def test_more_files_than_anybody_reviews_are_refused_whole(
     site: Site, spoil: Callable[[Path], None]
 ) -> None:
     with site.at_work() as tree:
-        spoil(tree)
+        spoil(tree / "docs")
         before = objects(site.path)
         with pytest.raises(HarvestError, match="more than 3 files"):
             site.harvest(tree, max_files=3)
@@ -415,19 +425,19 @@ def test_the_bytes_of_all_files_together_are_limited(site: Site) -> None:
             site.harvest(tree, max_bytes=99)
 
 
-def test_a_tree_of_many_files_is_compared_in_seconds(tmp_path: Path) -> None:
+def test_one_change_among_thousands_of_files_is_found(tmp_path: Path) -> None:
     path = make_repo(tmp_path / "repo", bare=True)
     handle = opened(path)
     index = pygit2.Index()
     blob = handle.create_blob(b"the same everywhere\n")
-    for n in range(10_000):
+    for n in range(3_000):
         name = f"d{n // 100:03d}/f{n % 100:03d}.md"
         index.add(pygit2.IndexEntry(name, blob, pygit2.enums.FileMode.BLOB))
     commit = store_commit(handle, index.write_tree(handle), [], "Many")
     many = Site(path, tmp_path / "tree", commit, checkout=True)
     with many.at_work() as tree:
-        write(tree / "d050/f050.md", "changed\n")
-        assert list(many.harvest(tree).changes) == ["d050/f050.md"]
+        write(tree / "d020/f050.md", "changed\n")
+        assert list(many.harvest(tree).changes) == ["d020/f050.md"]
 
 
 def test_the_tip_is_where_it_was(site: Site) -> None:

@@ -217,17 +217,17 @@ def test_a_link_where_the_folder_should_be_is_not_followed(repo: Path, tmp_path:
     assert list(target.iterdir()) == []
 
 
-def test_a_large_tree_takes_seconds(tmp_path: Path) -> None:
+def test_a_tree_of_thousands_of_files_is_written_whole(tmp_path: Path) -> None:
     path = make_repo(tmp_path / "repo", bare=True)
     handle = opened(path)
     blob = handle.create_blob(b"the same everywhere\n")
     index = pygit2.Index()
-    for n in range(20_000):
+    for n in range(3_000):
         name = f"d{n // 200:03d}/f{n % 200:03d}.txt"
         index.add(pygit2.IndexEntry(name, blob, pygit2.enums.FileMode.BLOB))
     commit = store_commit(handle, index.write_tree(handle), [], "Many")
     with copy_of(path, tmp_path / "tree", commit)() as tree:
-        assert len(list(tree.glob("d*/f*.txt"))) == 20_000
+        assert len(list(tree.glob("d*/f*.txt"))) == 3_000
 
 
 # -- removing ----------------------------------------------------------------------------------

@@ -201,6 +201,10 @@ class ObjectReader(ConfigReader):
             self._trees[oid] = found
         return found
 
+    def blob_size(self, oid: Oid) -> int | None:
+        """A file's size in bytes, without reading it; None when it is not in this clone."""
+        return self._size(oid)
+
     def _size(self, oid: Oid) -> int | None:
         try:
             return int(self.repository.odb.read_header(oid)[1])

@@ -1,0 +1,87 @@
+"""From a folder an agent has written to, to changes of a tree: every file is untrusted data.
+
+The folder is walked through open folder handles and no symbolic link is ever followed, so that a
+path cannot be bent while it is read. Files are compared byte for byte with the commit's blobs. The
+agent's `.git`, index, configuration, attributes and ignore files are never looked at, and git never
+runs here. Only what `orchestrator.model.paths` lets through becomes a change; the rest is named
+with its reason. The comparison itself is `orchestrator.git.comparison`.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.git.comparison import FOLDER_FLAGS, Comparison, HarvestError, Limits
+from orchestrator.git.reader import Reader
+from orchestrator.git.writer import TreeChange, Writer
+from orchestrator.model.names import Oid, SweepName
+
+__all__ = ["MAX_BYTES", "MAX_FILES", "Harvest", "HarvestError", "harvest"]
+
+MAX_FILES = 100
+MAX_BYTES = 4_000_000
+"""What one sweep may change: more than this nobody reviews."""
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What comes back from an agent.
+
+    Attributes:
+        changes: by path, what shall stand there; None removes. The contents are stored already.
+        left_out: what it changed and may not, each with the reason; at most `comparison.LISTED`.
+        bytes: the size of all new contents.
+        more: how many left-out paths are not in `left_out`.
+    """
+
+    changes: Mapping[str, TreeChange | None]
+    left_out: tuple[tuple[str, str], ...]
+    bytes: int
+    more: int = 0
+
+
+def harvest(
+    writer: Writer,
+    reader: Reader,
+    workdir: Path,
+    base: Oid,
+    *,
+    writes: Sequence[str],
+    sweep: SweepName,
+    checkout: bool,
+    max_files: int = MAX_FILES,
+    max_bytes: int = MAX_BYTES,
+) -> Harvest:
+    """Compare `workdir` with the tree of `base`, and store what may come back.
+
+    Args:
+        writer: stores the new contents.
+        reader: reads `base`.
+        workdir: the folder the agent worked in; nothing may still be running there.
+        base: the commit the folder was made from.
+        writes: the role's patterns.
+        sweep: whose run it is; its own folder is always allowed.
+        checkout: whether the folder began with the commit's files. If not, what is absent is
+            unchanged, and a file keeps the mode it has on the branch.
+        max_files: how many paths may change.
+        max_bytes: how many bytes of new contents there may be.
+
+    Raises:
+        HarvestError: there is more than that; nothing was stored.
+        WriteFailedError: a content could not be stored.
+        MissingObjectError: a folder of `base` is not in this clone.
+        OSError: the folder itself cannot be read.
+    """
+    limits = Limits(max_files, max_bytes)
+    walk = Comparison(reader, writes, sweep, checkout=checkout, limits=limits)
+    top = os.open(workdir, FOLDER_FLAGS)
+    try:
+        walk.folder(top, reader.commit(base).tree, "", None)
+    finally:
+        os.close(top)
+    changes = {
+        path: None if new is None else TreeChange(new.oid or writer.blob(new.data), new.mode)
+        for path, new in sorted(walk.changes.items())
+    }
+    return Harvest(changes, tuple(sorted(walk.left_out)), walk.bytes, walk.more)
