@@ -30,6 +30,11 @@ def test_glued_words_stay_together() -> None:
     assert wrap(text, 40) == ["aaaaaaaaaaaaaaaaaaaaaaaa", "main @ 3f2c1a9d0"]
 
 
+def test_glue_gives_way_where_a_line_is_too_short_for_it() -> None:
+    ref = f"origin/run/historian-2026-11-30{GLUE}@{GLUE}3f2c1a9d0"
+    assert wrap(ref, 36) == ["origin/run/historian-2026-11-30 @", "3f2c1a9d0"]
+
+
 def test_a_path_longer_than_a_line_is_broken_after_a_slash() -> None:
     path = "documentation/architecture/decisions/0042-record.md"
     assert wrap(path, 40) == ["documentation/architecture/decisions/", "0042-record.md"]

@@ -88,6 +88,9 @@ def _split(text: str) -> list[str]:
 def _words(text: str, room: int) -> Iterable[str]:
     for whole in _split(text):
         word = whole
+        if GLUE in word and columns(word) > room:  # it does not fit a line, so glue cannot hold it
+            yield from _words(word.replace(GLUE, " "), room)
+            continue
         while columns(word) > room:
             cut = _cut(word, room)
             yield word[:cut]
