@@ -13,6 +13,8 @@ from orchestrator.model.names import Ref
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "git-output"
 REF = Ref("refs/heads/run/historian-2026-11-30")
+PUSH_FAILED = "failed to push some refs to 'file:///srv/up.git'"
+BLOCKED_BY_RUN = f"'refs/heads/run' exists; cannot create '{REF}'"
 FIRST = "457857a9809f448eccc983c1d691ad66113285b1"
 
 
@@ -109,6 +111,14 @@ def test_the_servers_own_words_are_told_from_gits(case: str, words: tuple[str, .
             "could not read Username for 'http://127.0.0.1:8080': terminal prompts disabled",
         ),
         ("password-wrong", "Authentication failed for 'http://127.0.0.1:8080/up.git/'"),
+        (
+            "push-dropped-http",
+            "RPC failed; curl 52 Empty reply from server; the remote end hung up unexpectedly",
+        ),
+        (
+            "push-blocked-by-run",
+            f"cannot lock ref '{REF}': {BLOCKED_BY_RUN}; {PUSH_FAILED}",
+        ),
         ("no-such-branch", "couldn't find remote ref refs/heads/none"),
     ],
 )

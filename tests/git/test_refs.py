@@ -185,6 +185,20 @@ def test_a_stale_lock_is_broken_and_a_fresh_one_is_not(path: Path) -> None:
     assert writer(path).create_ref(REF, repos.tip(path), "r")
 
 
+def test_a_stale_lock_of_all_packed_refs_is_broken_with_it(path: Path) -> None:
+    tip = repos.tip(path)
+    writer(path).create_ref(REF, tip, "r")
+    pack(path)
+    packed = path / ".git" / "packed-refs.lock"
+    packed.touch()
+    os.utime(packed, (time.time() - 700,) * 2)
+    with pytest.raises(RefBlockedError) as caught:
+        writer(path).delete_ref(REF, tip)
+    assert caught.value.lock == str(packed)
+    assert writer(path).break_stale_lock(REF, 600) == str(packed)
+    assert writer(path).delete_ref(REF, tip)
+
+
 def test_an_old_lock_that_a_process_still_has_open_is_not_broken(path: Path) -> None:
     lock = lock_file(path, 700)
     with lock.open("a"):

@@ -400,6 +400,35 @@ def test_a_branch_run_that_became_a_folder_of_branches_does_not_block_the_fetch(
     assert repos.refs(local.clone)[TRACKING] == local.base
 
 
+@pytest.mark.parametrize(
+    "name", ["refs/remotes/origin/main.lock", f"{TRACKING}.lock", "packed-refs.lock"]
+)
+def test_a_lock_that_a_killed_fetch_left_is_removed_when_it_is_old(local: Place, name: str) -> None:
+    repos.git(local.up, "update-ref", "refs/heads/run/gone-2026-11-30", local.base)
+    local.remote.fetch("main")
+    repos.git(local.clone, "pack-refs", "--all")
+    repos.git(local.up, "update-ref", "-d", "refs/heads/run/gone-2026-11-30")
+    repos.git(local.up, "update-ref", REF, repos.commit_files(local.up, {"b": "b"}))
+    lock = local.clone / ".git" / name
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with pytest.raises(RemoteUnreachableError, match=r"\.lock': File exists"):
+        local.remote.fetch("main")
+    os.utime(lock, (time.time() - 700,) * 2)
+    remote = local.remote
+    remote.fetch("main")
+    assert remote.broken_locks == (str(lock),)
+    assert repos.refs(local.clone)[TRACKING] == local.base
+
+
+@pytest.mark.parametrize("name", ["main:refs/heads/x", "*", "ma*", "a b", "", "a..b", "@{-1}"])
+def test_a_default_branch_that_is_no_name_widens_nothing(local: Place, name: str) -> None:
+    before = repos.refs(local.clone)
+    with pytest.raises(CannotLookError, match="is not a branch's name"):
+        local.remote.fetch(name)
+    assert repos.refs(local.clone) == before
+
+
 def test_the_users_fetch_configuration_changes_nothing(local: Place) -> None:
     for key, value in {
         "fetch.pruneTags": "true",

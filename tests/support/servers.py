@@ -266,6 +266,8 @@ def _prepare_ssh(folder: Path, port: int) -> None:
         if not (folder / key).exists():
             argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
     authorized = folder / "authorized_keys"
     authorized.write_bytes((folder / "id.pub").read_bytes())
     authorized.chmod(0o600)
@@ -277,14 +279,16 @@ def _prepare_ssh(folder: Path, port: int) -> None:
         f"PidFile none\nAuthorizedKeysFile {authorized}\nUsePAM no\nStrictModes no\n"
         "PermitRootLogin prohibit-password\nPasswordAuthentication no\n"
         "KbdInteractiveAuthentication no\nMaxStartups 200\nMaxSessions 200\n"
-        "AcceptEnv GIT_PROTOCOL\n"
+        # The served git, and the shell that starts it, see no more of this machine than a test.
+        f"AcceptEnv GIT_PROTOCOL\nSetEnv HOME={home} GIT_CONFIG_NOSYSTEM=1\n"
     )
 
 
 def _ssh_command(folder: Path) -> str:
     return (
         f"ssh -i {folder / 'id'} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no "
-        f"-o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR -F /dev/null"
+        f"-o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR -F /dev/null "
+        "-o KexAlgorithms=curve25519-sha256"  # the default one is slow, and this is a loopback
     )
 
 

@@ -21,14 +21,14 @@ _CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/]*@")
 _BROKEN_REF = re.compile(r"ignoring (?:broken ref|dangling symref) (\S+)")
 _REMOTE_LINE = re.compile(r"remote: ?(.*)")
 _NOISE = re.compile(
-    r"(?:hint: |warning: |To \S|From \S|Counting objects|Compressing objects|Writing objects"
-    r"|Enumerating objects|Receiving objects|Resolving deltas|Total [0-9]|Delta compression)"
+    r"(?:hint: |warning: |To \S|From \S|Total [0-9]|Delta compression|Resolving deltas"
+    r"|(?:Counting|Compressing|Writing|Enumerating|Receiving) objects"
+    # git's advice after a lock, and its closing words after any failed transfer
+    r"|Another git process seems|an editor opened by|are terminated then try|may have crashed"
+    r"|remove the file manually|Please make sure you have the correct|and the repository exists)"
 )
-# git's closing words after a failed transfer: they say less than what stands before them.
-_BOILERPLATE = (
-    "Please make sure you have the correct access rights",
-    "and the repository exists.",
-)
+_HOPELESS = "fatal: Could not read from remote repository."
+_MOST_LINES = 3
 
 
 class PorcelainError(CannotLookError):
@@ -148,14 +148,19 @@ def server_lines(stderr: str) -> tuple[str, ...]:
 def complaint(stderr: str) -> str:
     """The sentence that says what went wrong, out of everything git and ssh printed.
 
-    The last `fatal:` or `error:` line, unless ssh or curl said something before it: git's own
-    closing words ("Could not read from remote repository.") are kept only when alone.
+    What the server said and git's own `fatal:` and `error:` lines; where git only says that it
+    could not read, what ssh said before that.
     """
-    lines = [line.strip() for line in stderr.splitlines()]
-    lines = [x for x in lines if x and not _NOISE.match(x) and x not in _BOILERPLATE]
-    told = [x for x in lines if x != "fatal: Could not read from remote repository."] or lines
+    lines = (line.strip().removeprefix("remote: ") for line in stderr.splitlines())
+    told = [x for x in lines if x and not _NOISE.match(x) and x != "remote:"]
+    gits = [x for x in told if x.startswith(("fatal: ", "error: ")) and x != _HOPELESS]
+    if gits:
+        said = {line.strip() for line in server_lines(stderr)}
+        told = [x for x in told if x in gits or x in said]
+    else:
+        told = [x for x in told if x != _HOPELESS] or told
     told = [re.sub(r"^(?:fatal|error): ", "", x) for x in told]
-    return without_credentials("; ".join(dict.fromkeys(told[-3:])))
+    return without_credentials("; ".join(dict.fromkeys(told[:_MOST_LINES])))
 
 
 def without_credentials(text: str) -> str:

@@ -13,6 +13,7 @@ import pygit2
 
 from orchestrator.errors import WriteFailedError
 from orchestrator.git.reader import Reader
+from orchestrator.git.stalelocks import break_stale
 from orchestrator.model.names import Oid, Ref
 
 _LOCK_PATIENCE_S = 1.0
@@ -139,27 +140,19 @@ class RefWriter:
         self._locked(ref, change)
 
     def break_stale_lock(self, ref: Ref, older_than_s: float) -> str | None:
-        """Remove the lock file beside `ref` that a killed process left; its path, or None.
+        """Remove the lock a killed process left beside `ref`, and a `packed-refs.lock` as old.
 
-        Only when it is older than `older_than_s` seconds and no process has it open.
+        Only when older than `older_than_s` seconds and open in no process. Returns the path (both,
+        with a comma, when both were there), or None.
 
         Raises:
             WriteFailedError: it may not be removed.
         """
-        path = self._lock_path(ref)
         try:
-            before = path.lstat()
-            if time.time() - before.st_mtime <= older_than_s or _is_open(path):
-                return None
-            after = path.lstat()
-            if (after.st_ino, after.st_mtime_ns) != (before.st_ino, before.st_mtime_ns):
-                return None
-            path.unlink()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            removed = break_stale(self._lock_paths(ref), older_than_s)
         except OSError as error:
-            raise self._failed(f"the stale lock {path} could not be removed", error) from error
-        return str(path)
+            raise self._failed(f"the stale lock of {ref} could not be removed", error) from error
+        return ", ".join(removed) or None
 
     def _locked(self, ref: Ref, change: Callable[[pygit2.ReferenceTransaction], None]) -> bool:
         """Run `change` under the ref's lock; False when it declined."""
@@ -192,7 +185,7 @@ class RefWriter:
         conflict = self._conflict(ref)
         if conflict is not None:
             return _blocked_by_ref(ref, conflict)
-        for path in (self._lock_path(ref), Path(self._reader.common_dir) / "packed-refs.lock"):
+        for path in self._lock_paths(ref):
             try:
                 age = max(0.0, time.time() - path.lstat().st_mtime)
             except OSError:
@@ -205,8 +198,10 @@ class RefWriter:
             )
         return None
 
-    def _lock_path(self, ref: Ref) -> Path:
-        return Path(self._reader.common_dir) / f"{ref}.lock"
+    def _lock_paths(self, ref: Ref) -> tuple[Path, Path]:
+        """What can lock a ref: its own lock, and, for deleting, that of all packed refs."""
+        folder = Path(self._reader.common_dir)
+        return folder / f"{ref}.lock", folder / "packed-refs.lock"
 
     def _conflict(self, ref: Ref) -> Ref | None:
         """A ref that is a folder of this one, or for which this one is a folder."""
@@ -246,15 +241,3 @@ def _blocked_by_ref(ref: Ref, conflict: Ref) -> RefBlockedError:
 
 def _is_lock_trouble(error: Exception) -> bool:
     return isinstance(error, pygit2.GitError) and not isinstance(error, ValueError)
-
-
-def _is_open(path: Path) -> bool:
-    """Whether a process that we may look at has the file open (where /proc tells)."""
-    wanted = str(path)
-    for handle in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if str(handle.readlink()) == wanted:
-                return True
-        except OSError:  # gone, or another user's
-            continue
-    return False

@@ -5,6 +5,7 @@ Nothing here forces: a branch is created only where there is none, and moved or 
 the exact commit that was seen there.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,6 +14,7 @@ from orchestrator.errors import CannotLookError, RemoteUnreachableError
 from orchestrator.git import porcelain
 from orchestrator.git.reader import Reader
 from orchestrator.git.runner import NETWORK_TIMEOUT_S, Completed, Git
+from orchestrator.git.stalelocks import break_stale, tracking_locks
 from orchestrator.model.names import BRANCH_FOLDER, Oid, Ref
 
 ASK_TIMEOUT_S = 60.0
@@ -20,6 +22,8 @@ ASK_TIMEOUT_S = 60.0
 
 _HEADS = "refs/heads/"
 _RUN = Ref(_HEADS + BRANCH_FOLDER)
+_NOT_IN_A_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")  # most would widen a refspec
+_DEFAULT_HINT = "name the default branch with --default-branch"
 
 # Whatever the user's configuration says about pushes is about the user's pushes.
 _PUSH = (
@@ -35,7 +39,7 @@ _PUSH = (
 
 _FETCH = (
     "fetch",
-    "--no-progress",
+    "--quiet",
     "--no-tags",
     "--no-write-fetch-head",  # FETCH_HEAD is the user's
     "--no-recurse-submodules",
@@ -79,6 +83,9 @@ class PushOutcome:
 class Remote:
     """One configured remote.
 
+    Attributes:
+        broken_locks: lock files of a killed fetch that had to be removed so far.
+
     Raises:
         CannotLookError: `name` is not one of the repository's remotes.
     """
@@ -91,6 +98,7 @@ class Remote:
         self._git = git
         self._reader = reader
         self.name = name
+        self.broken_locks: tuple[str, ...] = ()
 
     def head(self) -> RemoteHead:
         """Ask for the remote's default branch, and whether a branch `run` is in the way.
@@ -128,9 +136,11 @@ class Remote:
         those the remote has no more. No other ref changes, whatever kind of clone this is.
 
         Raises:
-            CannotLookError: the remote has no such branch.
+            CannotLookError: the remote has no such branch, or this is no branch's name.
             RemoteUnreachableError: it did not answer.
         """
+        if not default_branch or _NOT_IN_A_NAME.search(default_branch):
+            raise CannotLookError(f"{default_branch!r} is not a branch's name", _DEFAULT_HINT)
         self._forget_run_branch()
         self._fetch(
             "--prune",
@@ -186,16 +196,26 @@ class Remote:
             )
 
     def _fetch(self, *args: str, stdin: bytes = b"", settings: tuple[str, ...] = ()) -> None:
-        done = self._git.run(*settings, *_FETCH, *args, stdin=stdin, ok_codes=None, network=True)
+        command = (*settings, *_FETCH, *args)
+        done = self._git.run(*command, stdin=stdin, ok_codes=None, network=True)
+        if not done.ok and self._unblocked():
+            done = self._git.run(*command, stdin=stdin, ok_codes=None, network=True)
         if done.ok:
             return
         if "couldn't find remote ref" in done.stderr:
             words = porcelain.complaint(done.stderr)
-            raise CannotLookError(
-                f"{self.name} lacks a branch: {words}",
-                "name the default branch with --default-branch",
-            )
+            raise CannotLookError(f"{self.name} lacks a branch: {words}", _DEFAULT_HINT)
         raise self._unreachable(done, NETWORK_TIMEOUT_S)
+
+    def _unblocked(self) -> bool:
+        """Whether something was in the way of a fetch that is not any more."""
+        locks = tracking_locks(self._reader.common_dir, self.name)
+        try:
+            removed = break_stale(locks)
+        except OSError:  # not ours to remove: git's own words say what is in the way
+            return False
+        self.broken_locks += removed
+        return bool(removed)
 
     def create(self, oid: Oid, ref: Ref) -> PushOutcome:
         """Create `ref` on the remote at `oid`, only if there is none. Won only with flag `*`."""
