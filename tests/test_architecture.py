@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "rules": {"model"},
     "text": set(),
     "yamlio": {"yamlnode"},
-    "git": {"errors", "model", "text"},
+    "git": {"errors", "model", "text", "folders"},
     "stop": set(),
     "folders": set(),
     "adapters": {"errors", "model", "text", "git", "stop", "folders"},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.base import Status
+from orchestrator.model.status import Status
 from orchestrator.closing import Finished, pending_ref
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.rules.facts import SweepState

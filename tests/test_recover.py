@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from orchestrator.adapters.base import Status
+from orchestrator.model.status import Status
 from orchestrator.closing import Finished
 from orchestrator.locks import clone_lock_path, held, sweep_lock_path
 from orchestrator.model.usage import CostSource, Usage

@@ -10,8 +10,8 @@ Without a remote the local branch is created from nothing, the look and the writ
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from orchestrator.git.reader import Identity
 from orchestrator.git.wire import PushOutcome, Remote
@@ -30,8 +30,7 @@ _NOT_A_REASON = ("stale info", "fetch first", "already exists", "failed to updat
 """What git prints for a race as well; such words alone are no refusal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A sweep this instance owns: the branch is ours, nothing has been launched."""
 
     sweep: SweepName
@@ -42,8 +41,7 @@ class Claim:
     instance: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotClaimed:
+class NotClaimed(NamedTuple):
     """Why there is no claim: lost, busy or refused; no ref of ours is left behind."""
 
     code: Code
@@ -51,8 +49,7 @@ class NotClaimed:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claimant:
+class Claimant(NamedTuple):
     """Who claims, and with what: one value instead of six arguments."""
 
     site: Site

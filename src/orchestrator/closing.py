@@ -11,17 +11,19 @@ deleted meanwhile is made again, because it says what was spent.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
-from orchestrator.adapters.base import Status
 from orchestrator.errors import OrchestratorError, RemoteUnreachableError
 from orchestrator.git.objects import mode_of
 from orchestrator.git.reader import Identity, Reader
 from orchestrator.git.wire import Remote
 from orchestrator.git.writer import RefBlockedError, TreeChange, Writer
+from orchestrator.leftovers import CLOSING_REFS
 from orchestrator.model.marker import Marker
 from orchestrator.model.names import Oid, Ref, SweepName
+from orchestrator.model.status import Status
 from orchestrator.model.usage import UNKNOWN_USAGE, Usage
 from orchestrator.record import closing_message, marker_change, work_message
 from orchestrator.site import Site
@@ -29,15 +31,16 @@ from orchestrator.site import Site
 _ATTEMPTS = 5
 _LOCK_WAITS = 50
 _LOCK_WAIT_SECONDS = 0.2
-CLOSING_REFS = "refs/orchestrator/closing/"
+
+
+_UNCHANGED: Mapping[str, TreeChange | None] = MappingProxyType({})
 
 
 class NotLandedError(OrchestratorError):
     """The remote would not take the closing commit; it stays here, pinned, and is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """How a run ended, ready to be recorded.
 
     Attributes:
@@ -49,12 +52,11 @@ class Finished:
     status: Status
     usage: Usage = UNKNOWN_USAGE
     failed: str | None = None
-    changes: Mapping[str, TreeChange | None] = field(default_factory=dict)
+    changes: Mapping[str, TreeChange | None] = _UNCHANGED
     left_out: Sequence[tuple[str, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """The sweep as its branch knows it: what a closing needs of a claim, or of an orphan."""
 
     marker: Marker
@@ -67,8 +69,7 @@ class Opened:
         return self.marker.sweep
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(NamedTuple):
     """The closing commit, and whether it reached the place people review (the remote, if any)."""
 
     commit: Oid

@@ -23,12 +23,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.adapters.base import Operator, Probe, Status
+from orchestrator.adapters.base import Operator, Probe
 from orchestrator.adapters.registry import adapter
 from orchestrator.claim import Claim, Claimant
 from orchestrator.closing import Closed, Closer, Finished, Opened
 from orchestrator.errors import OrchestratorError, WriteFailedError
 from orchestrator.model.config import Registration
+from orchestrator.model.status import Status
 from orchestrator.outcome import SweepResult
 from orchestrator.site import Site
 from orchestrator.stop import StopFlag

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from orchestrator.adapters.base import Ending, Plan, Probe, ProcessResult, Report, Request, Status
+from orchestrator.adapters.base import Ending, Plan, Probe, ProcessResult, Report, Request
 from orchestrator.adapters.builtin import page_plan
 from orchestrator.adapters.process import run_agent
 from orchestrator.adapters.registry import adapter
@@ -24,6 +24,7 @@ from orchestrator.git.workcopy import workcopy
 from orchestrator.locks import state_folder
 from orchestrator.model.config import Registration
 from orchestrator.model.names import RUNS_FOLDER, Oid, SweepName
+from orchestrator.model.status import Status
 from orchestrator.prompt import build, instructions
 from orchestrator.stop import StopFlag
 from orchestrator.sweeps import INTENT, PHASE, SWEEP

@@ -1,8 +1,8 @@
 """From a repository to facts: one `now`, one default tip, one ref listing. Changes nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from orchestrator.adapters.registry import resolve
 from orchestrator.configfile import read_config, refused
@@ -30,8 +30,7 @@ _FILE_KINDS = ("blob", "executable")
 _WHAT = {"tree": "a folder", "symlink": "a symbolic link", "gitlink": "a submodule"}
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """One look at a repository: every role's facts, from the same instant and the same refs."""
 
     site: Site
@@ -104,7 +103,7 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
         branches = read_branches(site, [r for r in refs if r.sweep.role == role], runs.has_marker)
         last = runs.last_merged(role)
         if isinstance(last, MergedSweep) and merged_before_closing(site, last, branches):
-            last = replace(last, unfinished=True)
+            last = last._replace(unfinished=True)
         registration = _registration(entry, config)
         known = registration if isinstance(registration, Registration) else None
         facts[role] = RoleFacts(

@@ -1,18 +1,17 @@
 """What a tick did, as values: what `report` prints and what the exit code is taken from."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from orchestrator.adapters.base import Status
 from orchestrator.errors import ExitCode, OrchestratorError
 from orchestrator.model.config import Config
 from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.status import Status
 from orchestrator.model.usage import UNKNOWN_USAGE, Usage
 from orchestrator.rules.facts import RoleFacts
 from orchestrator.rules.verdict import Action, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryInfo:
+class RepositoryInfo(NamedTuple):
     """Which repository was looked at, and where its policy lives.
 
     Attributes:
@@ -27,8 +26,7 @@ class RepositoryInfo:
     tip_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SweepResult:
+class SweepResult(NamedTuple):
     """One dispatched sweep.
 
     Attributes:
@@ -52,8 +50,7 @@ class SweepResult:
     transcript: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoleOutcome:
+class RoleOutcome(NamedTuple):
     """One role in one tick: the verdict as it stood at the end, and the sweep if one ran."""
 
     verdict: Verdict
@@ -70,8 +67,7 @@ class RoleOutcome:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """Every role's outcome on one repository, by `tick` or by `explain`.
 
     Attributes:
@@ -104,8 +100,7 @@ class Evaluation:
         return ExitCode.ATTENTION if self.config.errors or broken else ExitCode.OK
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchStarted:
+class DispatchStarted(NamedTuple):
     """An event: a claim was won and the agent is about to be launched."""
 
     sweep: SweepName

@@ -7,12 +7,12 @@ they are written here and nowhere else (and read in `orchestrator.sweeps`).
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.adapters.base import Status
 from orchestrator.git.reader import Identity
 from orchestrator.git.writer import TreeChange, Writer
 from orchestrator.markerfile import render_marker
 from orchestrator.model.marker import Marker
 from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.status import Status
 from orchestrator.model.usage import Usage
 from orchestrator.sweeps import (
     CLOSING,

@@ -13,13 +13,11 @@ Every line is idempotent, and two instances doing the same thing meet at a compa
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple, Self
 
-from orchestrator.adapters.base import Status
 from orchestrator.claim import STALE_LOCK_SECONDS
 from orchestrator.closing import (
-    CLOSING_REFS,
     Closer,
     Finished,
     Opened,
@@ -28,10 +26,12 @@ from orchestrator.closing import (
 )
 from orchestrator.git.reader import Identity
 from orchestrator.git.writer import Writer
+from orchestrator.leftovers import CLOSING_REFS
 from orchestrator.locks import is_held, sweep_lock_path
 from orchestrator.model.config import Registration
 from orchestrator.model.marker import Marker, MarkerReading
 from orchestrator.model.names import Oid, Ref, SweepName
+from orchestrator.model.status import Status
 from orchestrator.model.timing import elapsed_ms, iso
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.rules.facts import RoleFacts, SweepBranch, SweepState
@@ -43,14 +43,17 @@ _LONGEST_S = 86_400.0
 """Assumed time limit of a role whose registration cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mender:
+class Mender(NamedTuple):
     """Where to mend and in whose name."""
 
     site: Site
     writer: Writer
     identity: Identity
     now: datetime
+
+    @classmethod
+    def of(cls, site: Site, now: datetime) -> Self:
+        return cls(site, Writer(site.reader), site.reader.identity(site.settings.environ), now)
 
 
 def publish_pending(mender: Mender) -> tuple[str, ...]:
@@ -82,9 +85,7 @@ def close_orphans(mender: Mender, facts: Mapping[str, RoleFacts]) -> tuple[str, 
 
 def _stale_locks(mender: Mender) -> list[str]:
     site = mender.site
-    refs: set[Ref] = {site.tip_ref}
-    for found in site.reader.sweep_refs(site.reader.remotes()):
-        refs.add(found.name)
+    refs = {site.tip_ref, *(r.name for r in site.reader.sweep_refs(site.reader.remotes()))}
     removed = (mender.writer.break_stale_lock(r, STALE_LOCK_SECONDS) for r in sorted(refs))
     return [f"removed a stale lock left by a crash: {path}" for path in removed if path]
 
@@ -133,7 +134,7 @@ def _publish_on_top(mender: Mender, sweep: SweepName, closing: Oid, there: Oid) 
     reading, history = marker_at(reader, closing, sweep), read_history(reader, sweep, closing)
     if reading is None or history.intent is None:
         return None
-    opened = replace(_opened(mender, reading, history), intent=history.intent)
+    opened = _opened(mender, reading, history)._replace(intent=history.intent)
     finished = Finished(_status(history), _usage(history, reading), reading.failed)
     closer = Closer(mender.site, mender.writer, opened, mender.identity, mender.now)
     if not closer.republish(finished, closing, there).published:

@@ -5,7 +5,7 @@ Nothing here is guessed. Where two answers are possible it is an error that name
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from orchestrator.errors import CannotLookError
 from orchestrator.git.reader import Reader
@@ -20,8 +20,7 @@ _FLAG_HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What the command line says about where to look.
 
     Attributes:
@@ -32,11 +31,10 @@ class Settings:
     path: str = "."
     remote: str | None = None
     default_branch: str | None = None
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = os.environ
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """An opened repository with its arbiter and its default-branch tip.
 
     Attributes:

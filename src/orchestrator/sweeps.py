@@ -7,8 +7,8 @@ have no trailers; there the marker's own numbers, or its `failed`, close it.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from orchestrator.errors import MissingObjectError
 from orchestrator.git.porcelain import trailers
@@ -38,8 +38,7 @@ _DEPTH = 200
 _MARKER_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """What a sweep branch's own commits say.
 
     Attributes:
@@ -73,16 +72,14 @@ def read_history(reader: Reader, sweep: SweepName, tip: Oid) -> History:
             continue
         phase = said.get(PHASE)
         if phase == CLOSING and not found.closed:
-            found = replace(
-                found,
+            found = found._replace(
                 closed=True,
                 status=said.get(STATUS),
                 cost_source=said.get(COST_SOURCE),
                 completed=said.get(STATUS) in _COMPLETED,
             )
         if phase == INTENT:
-            found = replace(
-                found,
+            found = found._replace(
                 intent=commit.oid,
                 since=from_epoch(commit.time),
                 dispatch_id=said.get(DISPATCH_ID),
@@ -93,9 +90,9 @@ def read_history(reader: Reader, sweep: SweepName, tip: Oid) -> History:
     if marker is None:
         return found
     if found.closed:
-        return replace(found, failed=marker.failed)
+        return found._replace(failed=marker.failed)
     done = marker.has_numbers or marker.failed is not None
-    return replace(found, closed=done, completed=marker.failed is None, failed=marker.failed)
+    return found._replace(closed=done, completed=marker.failed is None, failed=marker.failed)
 
 
 def marker_at(reader: Reader, commit: Oid, sweep: SweepName) -> MarkerReading | None:
@@ -128,9 +125,9 @@ def _read_branch(
     ordered = sorted(refs, key=lambda r: (r.remote is not None, r.remote != site.remote_name))
     branch = SweepBranch(sweep, tuple(BranchRef(r.name, r.oid, r.remote) for r in ordered))
     if marker_merged:
-        return replace(branch, merged=Merged.MARKER)
+        return branch._replace(merged=Merged.MARKER)
     if all(site.reader.is_ancestor(r.oid, site.tip) for r in ordered):
-        return replace(branch, merged=Merged.REACHABLE)
+        return branch._replace(merged=Merged.REACHABLE)
     return _judge_open(site, branch)
 
 
@@ -145,8 +142,7 @@ def _judge_open(site: Site, branch: SweepBranch) -> SweepBranch:
         here = history if leading is local else read_history(site.reader, sweep, local.tip)
         if shared is None or here.closed:
             history, state = here, SweepState.UNPUBLISHED
-    return replace(
-        branch,
+    return branch._replace(
         state=state,
         intent=history.intent,
         since=history.since,

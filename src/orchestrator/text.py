@@ -11,15 +11,12 @@ from unicodedata import category
 
 MASK = "[redacted]"
 
-_ESCAPES = re.compile(
-    r"""
+_ESCAPES = r"""(?x)
     (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]                   # CSI: colours, cursor
     | (?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)  # OSC: titles, links, the clipboard
     | \x1b[PX^_][^\x1b]*\x1b\\                         # DCS, SOS, PM, APC
     | \x1b[ -/]*[0-~]                                  # everything shorter
-    """,
-    re.VERBOSE,
-)
+"""
 _LINE_ENDS = re.compile("\r\n|[\n\v\f\r\x85\u2028\u2029]")
 
 _SECRET_NAME = re.compile(
@@ -29,10 +26,10 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_MIN_LENGTH = 8
 
+# Compiled when first used (re keeps them): a resting tick shows text, but has nothing to redact.
 # Every pattern starts with a literal and has no nested repetition, so that a hostile megabyte
 # costs milliseconds. Lower bounds are small on purpose: a cut-off token is a usable prefix too.
-_TOKENS = re.compile(
-    r"""
+_TOKENS = r"""(?xs)
     -----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----
         .*?(?:-----END\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
     | (?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]*
@@ -46,26 +43,18 @@ _TOKENS = re.compile(
     | (?<![A-Za-z0-9])npm_[A-Za-z0-9]{16,}
     | (?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}
     | (?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){1,2}
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_HEADER = re.compile(
-    r"""
+    """
+_HEADER = r"""(?xi)
     (\bBearer[ ]{1,4})[A-Za-z0-9._~+/=-]{6,}
     | (\bAuthorization["']?[ ]{0,4}:[ ]{0,4}["']?)[^\r\n"']{4,}
     | (\b(?:x-)?(?:api|goog-api|auth)-(?:key|token)["']?[ ]{0,4}:[ ]{0,4}["']?)[^\s"']{4,}
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_ASSIGNED = re.compile(
-    r"""
+    """
+_ASSIGNED = r"""(?xi)
     ((?:key|token|secret|password|passwd|passphrase|credentials?)
         (?:["']?=["']?|["'][ ]{0,4}:[ ]{0,4}["']))
     [^\s"'&;,]{6,}
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_URL_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,15}://)([^\s/]{1,400})@")
+    """
+_URL_USER = r"([A-Za-z][A-Za-z0-9+.-]{1,15}://)([^\s/]{1,400})@"
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -77,7 +66,7 @@ def printable(text: str, *, one_line: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = _LINE_ENDS.sub(" " if one_line else "\n", _ESCAPES.sub("", text)).replace("\t", " ")
+    text = _LINE_ENDS.sub(" " if one_line else "\n", re.sub(_ESCAPES, "", text)).replace("\t", " ")
     return "\n".join(
         line if line.isprintable() else "".join(map(_shown, line)) for line in text.split("\n")
     )
@@ -107,10 +96,10 @@ def redact(text: str, environ: Mapping[str, str]) -> str:
     """
     for secret in _secrets(environ):
         text = _without(text, secret)
-    text = _TOKENS.sub(MASK, text)
-    text = _HEADER.sub(lambda m: f"{m[1] or m[2] or m[3]}{MASK}", text)
-    text = _ASSIGNED.sub(lambda m: f"{m[1]}{MASK}", text)
-    return _URL_USER.sub(_url_user, text)
+    text = re.sub(_TOKENS, MASK, text)
+    text = re.sub(_HEADER, lambda m: f"{m[1] or m[2] or m[3]}{MASK}", text)
+    text = re.sub(_ASSIGNED, lambda m: f"{m[1]}{MASK}", text)
+    return re.sub(_URL_USER, _url_user, text)
 
 
 def safe_line(text: str, environ: Mapping[str, str], limit: int) -> str:

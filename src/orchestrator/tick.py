@@ -11,41 +11,24 @@ keeps two agents off one sweep is the claim, and a lock of the sweep's own while
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
-from orchestrator.claim import Claim, Claimant, NotClaimed, claim
-from orchestrator.dispatch import Dispatcher, probe
-from orchestrator.errors import CannotLookError, OrchestratorError, WriteFailedError
+from orchestrator.errors import CannotLookError, OrchestratorError
 from orchestrator.git.reader import Reader
-from orchestrator.git.writer import Writer
-from orchestrator.locks import FileLock, acquire, clone_lock_path, held, sweep_lock_path
-from orchestrator.model.config import Registration
+from orchestrator.leftovers import is_anything_left
+from orchestrator.locks import clone_lock_path, held
 from orchestrator.model.timing import iso
 from orchestrator.observe import Snapshot, chosen_roles, evaluate_repository, observe
 from orchestrator.outcome import DispatchStarted, Evaluation, Event, RoleOutcome
-from orchestrator.recover import Mender, close_orphans, publish_pending
 from orchestrator.rules.engine import evaluate
-from orchestrator.rules.facts import RoleFacts
-from orchestrator.rules.verdict import Action, Code, Verdict
-from orchestrator.site import Settings, open_site
+from orchestrator.rules.verdict import Action, Code
+from orchestrator.site import Settings, Site, open_site
 from orchestrator.stop import StopFlag
 
+if TYPE_CHECKING:
+    from orchestrator.attempt import Won
+
 LOCK_WAIT_SECONDS = 30.0
-_FALLBACK_NOTE = (
-    "no committer identity is set, so commits are by {name} <{email}>; "
-    "set one with: git config user.name NAME && git config user.email EMAIL"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Won:
-    """A claim that was won, and what its dispatch needs."""
-
-    facts: RoleFacts
-    verdict: Verdict
-    claim: Claim
-    dispatcher: Dispatcher
-    lock: FileLock
 
 
 @dataclass(slots=True)
@@ -111,30 +94,30 @@ class _Tick:
                 return self._evaluation(error)
         return self._evaluation(None)
 
-    def _look_and_claim(self) -> _Won | None:
+    def _look_and_claim(self) -> "Won | None":
         """Under the clone's lock. None when no role is due, or another tick holds the lock."""
         reader = Reader.open(self.settings.path, self.settings.environ)
         lock_path = clone_lock_path(reader.common_dir)
         with held(lock_path, self.lock_wait_s) as lock:
             if lock is None:
-                return self._all_busy("another tick of this clone is fetching or claiming")
+                self._all_busy("another tick of this clone is fetching or claiming")
+                return None
             site = open_site(self.settings, fetch=self.fetch, reader=reader)
-            now = self.clock()
-            writer, identity = Writer(reader), reader.identity(self.settings.environ)
-            snapshot = self._mended(Mender(site, writer, identity, now))
-            self._remember(snapshot)
-            claimant = Claimant(site, writer, identity, str(uuid4()))
-            return self._first_won(snapshot, claimant)
+            self._remember(self._mended(site, self.clock()))
+            return self._first_won()
 
-    def _mended(self, mender: Mender) -> Snapshot:
-        """A look at the repository after what a crash left has been put right."""
-        self.progress.mended += publish_pending(mender)
-        snapshot = observe(mender.site, mender.now)
-        closed = close_orphans(mender, snapshot.facts)
-        if not closed:
+    def _mended(self, site: Site, now: datetime) -> Snapshot:
+        """A look at the repository, after what a crash left has been put right."""
+        snapshot = observe(site, now)
+        if not is_anything_left(snapshot):
             return snapshot
-        self.progress.mended += closed
-        return observe(mender.site, mender.now)
+        # Most ticks find nothing to mend and nothing due; what only others need is not imported.
+        from orchestrator.recover import Mender, close_orphans, publish_pending
+
+        mender = Mender.of(site, now)
+        self.progress.mended += publish_pending(mender)
+        self.progress.mended += close_orphans(mender, observe(site, now).facts)
+        return observe(site, now)
 
     def _remember(self, snapshot: Snapshot) -> None:
         progress = self.progress
@@ -145,60 +128,33 @@ class _Tick:
         progress.pending = tuple(r for r in progress.pending if r in chosen)
         progress.snapshot = snapshot
 
-    def _first_won(self, snapshot: Snapshot, claimant: Claimant) -> _Won | None:
+    def _first_won(self) -> "Won | None":
         """Take the pending roles in order up to the first claim that is won."""
+        snapshot = self.progress.snapshot
+        assert snapshot is not None  # noqa: S101 - set by the look that precedes this
         for role in self.progress.pending or ():
             facts = snapshot.facts[role]
             verdict = evaluate(facts)
-            won: _Won | Verdict = verdict
-            if verdict.action is Action.DISPATCH:
-                won = self._try(facts, verdict, claimant)
             self._done(role)
-            if isinstance(won, _Won):
-                return won
-            self.progress.outcomes.append(RoleOutcome(won, facts))
+            if verdict.action is Action.DISPATCH:
+                from orchestrator.attempt import Won, attempt
+
+                tried = attempt(snapshot.site, facts, verdict, self.clock, self.stop)
+                if isinstance(tried, Won):
+                    self._note(tried.note)
+                    return tried
+                verdict = tried
+            self.progress.outcomes.append(RoleOutcome(verdict, facts))
         return None
+
+    def _note(self, note: str | None) -> None:
+        if note is not None and note not in self.progress.notes:
+            self.progress.notes.append(note)
 
     def _done(self, role: str) -> None:
         self.progress.pending = tuple(r for r in self.progress.pending or () if r != role)
 
-    def _try(self, facts: RoleFacts, verdict: Verdict, claimant: Claimant) -> _Won | Verdict:
-        """Probe, then claim: a branch is only made where an agent can be started."""
-        if self.stop.is_set():
-            return _rests(verdict, Code.BUSY, "this tick was asked to stop", None)
-        registration = facts.registration
-        assert isinstance(registration, Registration)  # noqa: S101 - S4 holds only with one
-        found = probe(claimant.site, registration)
-        if not found.ok:
-            reason = found.reason or f"{registration.adapter} cannot be started here"
-            return verdict.turned(Action.ERROR, Code.AGENT_UNAVAILABLE, reason, unblock=found.hint)
-        lock = acquire(sweep_lock_path(claimant.site.reader.common_dir, facts.today.slug))
-        if lock is None:
-            reason = f"an agent of this clone is at work on {facts.today.slug} right now"
-            return _rests(verdict, Code.BUSY, reason, None)
-        try:
-            claimed = claim(claimant, facts, facts.now)
-        except WriteFailedError as error:
-            lock.release(remove=True)
-            return verdict.turned(Action.ERROR, Code.REFUSED, error.message, unblock=error.hint)
-        except BaseException:
-            lock.release(remove=True)
-            raise
-        if isinstance(claimed, NotClaimed):
-            lock.release(remove=True)
-            return _not_claimed(verdict, claimed)
-        if claimant.identity.fallback:
-            self._note_identity(claimant)
-        dispatcher = Dispatcher(claimant, registration, found, self.clock, self.stop)
-        return _Won(facts, verdict, claimed, dispatcher, lock)
-
-    def _note_identity(self, claimant: Claimant) -> None:
-        who = claimant.identity
-        note = _FALLBACK_NOTE.format(name=who.name, email=who.email)
-        if note not in self.progress.notes:
-            self.progress.notes.append(note)
-
-    def _dispatch(self, won: _Won) -> None:
+    def _dispatch(self, won: "Won") -> None:
         """Without the clone's lock: run the agent, close the sweep."""
         try:
             registration = won.dispatcher.registration
@@ -218,7 +174,7 @@ class _Tick:
         for outcome in seen.outcomes:
             verdict = outcome.verdict
             if pending is None or verdict.role in pending:
-                rests = _rests(verdict, Code.BUSY, reason, "the next tick looks again")
+                rests = verdict.resting(Code.BUSY, reason, "the next tick looks again")
                 self.progress.outcomes.append(RoleOutcome(rests, outcome.facts))
         self.progress.pending = ()
         if self.progress.snapshot is None:
@@ -238,14 +194,3 @@ class _Tick:
             mended=tuple(progress.mended),
             failure=failure,
         )
-
-
-def _rests(verdict: Verdict, code: Code, reason: str, unblock: str | None) -> Verdict:
-    return verdict.turned(Action.REST, code, reason, unblock=unblock, error=False)
-
-
-def _not_claimed(verdict: Verdict, outcome: NotClaimed) -> Verdict:
-    """A lost race and a busy clone are rests: nothing is wrong. A refusal needs a person."""
-    if outcome.code in (Code.LOST_RACE, Code.BUSY):
-        return _rests(verdict, outcome.code, outcome.reason, outcome.hint)
-    return verdict.turned(Action.ERROR, outcome.code, outcome.reason, unblock=outcome.hint)

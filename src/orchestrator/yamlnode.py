@@ -6,9 +6,8 @@ somebody asks for its value, so no text can fail to be built.
 
 import math
 import re
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 class Kind(StrEnum):
@@ -50,8 +49,7 @@ def kind_of(plain: str) -> Kind:
     return next((kind for kind, pattern in _KINDS if pattern.fullmatch(plain)), Kind.STR)
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(NamedTuple):
     """One value as written; `line` and `column` count from 1."""
 
     kind: Kind
@@ -94,15 +92,13 @@ def _integer(text: str) -> int | float:
         return -math.inf if text.startswith("-") else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(NamedTuple):
     items: tuple["Node", ...]
     line: int
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(NamedTuple):
     """Keys in file order; no key stands twice."""
 
     items: tuple[tuple[Scalar, "Node"], ...]

@@ -195,5 +195,5 @@ def test_resolving_a_packaged_role_imports_no_adapter() -> None:
         text=True,
         check=True,
     )
-    expected = ["orchestrator.adapters.base", "orchestrator.adapters.registry"]
+    expected = ["orchestrator.adapters.registry"]
     assert done.stdout.strip() == f"{expected} False False"

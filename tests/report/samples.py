@@ -1,13 +1,12 @@
 """Evaluations made by hand, one for every kind of answer; the verdicts are the real rules'."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from orchestrator.adapters.base import Status
 from orchestrator.model.config import Config, Registration, ScheduleEntry
 from orchestrator.model.marker import MarkerReading
 from orchestrator.model.names import Oid, Ref, SweepName
 from orchestrator.model.problem import ErrorCode, Problem, Severity
+from orchestrator.model.status import Status
 from orchestrator.model.timing import Every, iso
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.outcome import Evaluation, RepositoryInfo, RoleOutcome, SweepResult
@@ -74,7 +73,7 @@ def facts(role: str = "historian", **changes: object) -> RoleFacts:
         estimate_source="packaged",
         remote="origin",
     )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    return base._replace(**changes)  # type: ignore[arg-type]
 
 
 def merged(
@@ -93,7 +92,7 @@ def merged(
         cost_usd=0.0123,
         failed=None,
     )
-    reading = replace(reading, **numbers)  # type: ignore[arg-type]
+    reading = reading._replace(**numbers)  # type: ignore[arg-type]
     return MergedSweep(sweep, at, failed=reading.failed, marker=reading)
 
 
@@ -111,7 +110,7 @@ def branch(role: str, day: date, state: SweepState, **changes: object) -> SweepB
         instance="builder-1:a1b2c3",
         release=f"git push origin --delete {sweep.branch}",
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return made._replace(**changes)  # type: ignore[arg-type]
 
 
 def config_problem(role: str = "scribe") -> Problem:
@@ -132,11 +131,11 @@ DAY = date(2026, 11, 23)
 
 def rest_facts() -> tuple[RoleFacts, ...]:
     """One role for each way to rest or to be refused, and one that is due."""
-    off = replace(entry("auditor"), enabled=False, lines={"every": 12, "enabled": 13})
+    off = entry("auditor")._replace(enabled=False, lines={"every": 12, "enabled": 13})
     flying = branch("flyer", date(2026, 11, 29), SweepState.IN_FLIGHT, alive=None)
     failed = branch("breaker", DAY, SweepState.FAILED, failed="timeout: no answer in 60 min")
     unpublished = branch("hermit", DAY, SweepState.UNPUBLISHED)
-    unpublished = replace(unpublished, release=f"git branch -D {unpublished.sweep.branch}")
+    unpublished = unpublished._replace(release=f"git branch -D {unpublished.sweep.branch}")
     marker = Problem(
         ErrorCode.MARKER_ERROR,
         "runs/keeper-2026-11-23/sweep.yaml on origin/main: at must be a time",
@@ -192,7 +191,7 @@ def evaluation(*some: RoleFacts, config: Config | None = None, **changes: object
         config=config or Config(schedules=entries, problems=problems, commit=TIP),
         outcomes=tuple(RoleOutcome(evaluate(f), f) for f in known),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return made._replace(**changes)  # type: ignore[arg-type]
 
 
 def swept(role: str = "historian", **changes: object) -> RoleOutcome:
@@ -205,7 +204,7 @@ def swept(role: str = "historian", **changes: object) -> RoleOutcome:
         status=Status.OK,
         usage=Usage(1234, 56, 0.0123, CostSource.REPORTED),
     )
-    return RoleOutcome(evaluate(known), known, replace(result, **changes))  # type: ignore[arg-type]
+    return RoleOutcome(evaluate(known), known, result._replace(**changes))  # type: ignore[arg-type]
 
 
 def turned(role: str, action: Action, code: Code, reason: str, hint: str | None) -> RoleOutcome:
@@ -245,8 +244,7 @@ def ticked() -> Evaluation:
         ),
     )
     made = evaluation()
-    return replace(
-        made,
+    return made._replace(
         outcomes=outcomes,
         mended=("historian-2026-11-22 was interrupted here and is closed as failed",),
         notes=("this clone is shallow: its history ends at a boundary",),

@@ -1,7 +1,6 @@
 """Scenario files: facts in, verdict out. The compact form in `fixtures/scenarios` becomes facts."""
 
 import json
-from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def _branch(data: dict[str, Any]) -> SweepBranch:
         alive=data.get("alive"),
         failed=data.get("failed"),
     )
-    return replace(branch, release=release_command(branch, "origin"))
+    return branch._replace(release=release_command(branch, "origin"))
 
 
 def _last(data: dict[str, Any] | None) -> MergedSweep | BrokenMarker | None:

@@ -22,11 +22,11 @@ from orchestrator.adapters.base import (
     ProcessResult,
     Report,
     Request,
-    Status,
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.model.config import Registration
 from orchestrator.model.timing import iso
+from orchestrator.model.status import Status
 from orchestrator.model.usage import UNKNOWN_USAGE, CostSource, Usage
 
 VERSION = 1

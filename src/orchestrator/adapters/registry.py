@@ -7,11 +7,9 @@ tick needs to know of it, whether it is priced, stands in the table.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from orchestrator.adapters.base import Adapter
 from orchestrator.errors import OrchestratorError
 from orchestrator.model.config import Registration, RoleEntry, ScheduleEntry
 from orchestrator.model.names import Oid
@@ -20,13 +18,14 @@ from orchestrator.model.problem import ErrorCode, Problem
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from orchestrator.adapters.base import Adapter
+
 ENTRY_POINTS = "orchestrator.adapters"
 DEFAULT_TIMEOUT_S = 3600.0
 """A run's time limit where neither the project nor the package sets one, seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
+class BuiltIn(NamedTuple):
     """One row of the table: where the class is, and whether a run of it may cost money."""
 
     module: str
@@ -65,7 +64,7 @@ def known_adapters() -> tuple[str, ...]:
     return tuple(ADAPTERS)
 
 
-def adapter(name: str) -> Adapter:
+def adapter(name: str) -> "Adapter":
     """The adapter of that name, imported now.
 
     Raises:
@@ -122,13 +121,9 @@ def resolve(
             written.line_of("adapter"),
             key=f"roles.{entry.role}.adapter",
         )
-    own = replace(
-        packaged
-        if packaged is not None and name == packaged.adapter
-        else _bare(entry.role, name, priced=priced),
-        source=f"{path or 'roles'}:{written.line}",
-    )
-    return _merged(own, written)
+    same = packaged is not None and name == packaged.adapter
+    base = packaged if packaged is not None and same else _bare(entry.role, name, priced=priced)
+    return _merged(base._replace(source=f"{path or 'roles'}:{written.line}"), written)
 
 
 def _bare(role: str, name: str, *, priced: bool) -> Registration:
@@ -140,8 +135,7 @@ def _bare(role: str, name: str, *, priced: bool) -> Registration:
 
 
 def _merged(base: Registration, written: RoleEntry) -> Registration:
-    return replace(
-        base,
+    return base._replace(
         model=written.model if written.model is not None else base.model,
         estimate_usd=base.estimate_usd if written.estimate_usd is None else written.estimate_usd,
         instructions=written.instructions or base.instructions,
@@ -207,7 +201,7 @@ def _entry_points() -> Mapping[str, "EntryPoint"]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-def _loaded(point: "EntryPoint") -> Adapter:
+def _loaded(point: "EntryPoint") -> "Adapter":
     """A plug-in's adapter. Whatever its import raises is its own fault and is said so."""
     try:
         made = point.load()()

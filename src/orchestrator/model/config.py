@@ -1,15 +1,17 @@
 """The committed policy, as values: what `orchestrator.yaml` says once it has been read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from orchestrator.model.names import CONFIG_PATH, Oid
 from orchestrator.model.problem import Problem, Severity
 from orchestrator.model.timing import Every
 
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class ScheduleEntry:
+
+class ScheduleEntry(NamedTuple):
     """One entry of `schedules`.
 
     Attributes:
@@ -22,15 +24,14 @@ class ScheduleEntry:
     enabled: bool = True
     cost_limit_usd: float | None = None
     line: int = 1
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = _EMPTY
 
     def line_of(self, key: str) -> int:
         """The line of `key` in this entry, or the entry's own when the key is not written."""
         return self.lines.get(key, self.line)
 
 
-@dataclass(frozen=True, slots=True)
-class RoleEntry:
+class RoleEntry(NamedTuple):
     """One entry of `roles`, as written: None is "not written", so that defaults can apply.
 
     Attributes:
@@ -48,15 +49,14 @@ class RoleEntry:
     writes: tuple[str, ...] | None = None
     command: tuple[str, ...] | None = None
     line: int = 1
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = _EMPTY
 
     def line_of(self, key: str) -> int:
         """The line of `key` in this entry, or the entry's own when the key is not written."""
         return self.lines.get(key, self.line)
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """A whole `orchestrator.yaml`.
 
     A role whose entry could not be read is in `schedules` (or `roles`) as its `Problem`, so that
@@ -69,8 +69,8 @@ class Config:
         present: false when the file is absent at that commit.
     """
 
-    schedules: Mapping[str, ScheduleEntry | Problem] = field(default_factory=dict)
-    roles: Mapping[str, RoleEntry | Problem] = field(default_factory=dict)
+    schedules: Mapping[str, ScheduleEntry | Problem] = _EMPTY
+    roles: Mapping[str, RoleEntry | Problem] = _EMPTY
     problems: tuple[Problem, ...] = ()
     path: str = CONFIG_PATH
     commit: Oid | None = None
@@ -81,8 +81,7 @@ class Config:
         return tuple(p for p in self.problems if p.severity is Severity.ERROR)
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(NamedTuple):
     """A role as it will be run: the packaged registry and the project's `roles`, put together.
 
     Attributes:

@@ -1,15 +1,13 @@
 """The marker: `runs/<slug>/sweep.yaml`, the record that a sweep happened and what it cost."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 from orchestrator.model.names import SweepName
 from orchestrator.model.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """One marker, as written by this program.
 
     Attributes:
@@ -36,8 +34,7 @@ class Marker:
 
     def closed(self, usage: Usage, failed: str | None) -> Self:
         """This marker as the closing commit writes it."""
-        return replace(
-            self,
+        return self._replace(
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             cost_usd=usage.cost_usd,
@@ -45,8 +42,7 @@ class Marker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerReading:
+class MarkerReading(NamedTuple):
     """What reading a marker, by whoever wrote it, yields; anything but `at` may be unknown.
 
     `has_numbers` is true when any of the three usage keys holds a number.

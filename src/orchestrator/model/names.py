@@ -11,9 +11,8 @@ the role `doc` never matches `run/doc-writer-2026-11-30`, and a role may itself 
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import NewType, Self
+from typing import NamedTuple, NewType, Self
 
 Oid = NewType("Oid", str)
 """A full hexadecimal object id. "No object" is None, never zeros: only the claim says zeros."""
@@ -67,8 +66,7 @@ def parse_date(text: str) -> date | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SweepName:
+class SweepName(NamedTuple):
     """One sweep's identity: who sweeps, and on which UTC day. Orders by role, then date."""
 
     role: str

@@ -1,7 +1,7 @@
 """A problem at a place in a committed file, as a value: what was expected, and the way out."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class ErrorCode(StrEnum):
@@ -22,8 +22,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One sentence at one place.
 
     Attributes:

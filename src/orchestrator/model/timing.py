@@ -5,9 +5,8 @@ overflowing a `timedelta`.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import NamedTuple, Self
 
 _EVERY = re.compile(r"([0-9]{1,15})([dhm])")
 _UNIT_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
@@ -20,8 +19,7 @@ _TRIM = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(NamedTuple):
     """A duration as written (`text`, trimmed) and in milliseconds (`ms`, positive)."""
 
     text: str

@@ -1,7 +1,7 @@
 """What a run cost. Unknown is None, never 0: the ledger must not say "free" when it means "?"."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class CostSource(StrEnum):
@@ -14,8 +14,7 @@ class CostSource(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens and dollars of one run.
 
     Attributes:

@@ -3,9 +3,9 @@
 Facts carry `now`: the clock is read once, at the edge, and every rule sees the same instant.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.marker import MarkerReading
@@ -35,8 +35,7 @@ class Merged(StrEnum):
     """Its tip is reachable from the default-branch tip."""
 
 
-@dataclass(frozen=True, slots=True)
-class BranchRef:
+class BranchRef(NamedTuple):
     """One ref of a sweep branch: local when `remote` is None, else remote-tracking."""
 
     name: Ref
@@ -44,8 +43,7 @@ class BranchRef:
     remote: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SweepBranch:
+class SweepBranch(NamedTuple):
     """A sweep that exists as a branch, here, on a remote or both.
 
     Attributes:
@@ -91,8 +89,7 @@ def release_command(branch: SweepBranch, arbiter: str | None) -> str:
     return " && ".join(commands)
 
 
-@dataclass(frozen=True, slots=True)
-class MergedSweep:
+class MergedSweep(NamedTuple):
     """The role's newest marker on the default-branch tip, read.
 
     Attributes:
@@ -116,16 +113,14 @@ class MergedSweep:
         return self.covering_since if self.failed is not None else self.at
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenMarker:
+class BrokenMarker(NamedTuple):
     """The role's newest marker on the default-branch tip cannot be used; `sweep` says which."""
 
     problem: Problem
     sweep: SweepName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoleFacts:
+class RoleFacts(NamedTuple):
     """All that is known about one role at one instant.
 
     Attributes:

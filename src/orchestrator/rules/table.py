@@ -32,8 +32,8 @@ role stays quiet.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.problem import ErrorCode, Problem
@@ -43,8 +43,7 @@ from orchestrator.rules.timing import due
 from orchestrator.rules.verdict import Action, Check, Code, Evidence, RuleId
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """Facts whose entry and registration are known to be usable; what rules after S0 see."""
 
     facts: RoleFacts
@@ -52,8 +51,7 @@ class Known:
     registration: Registration
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One row of the table; `question` and `meaning` are what the documentation prints."""
 
     id: RuleId

@@ -4,15 +4,14 @@
 value, and nothing else in the rules changes.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from orchestrator.model.timing import Every, elapsed_ms, iso, later
 from orchestrator.rules.facts import MergedSweep
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """Whether the interval has elapsed.
 
     Attributes:

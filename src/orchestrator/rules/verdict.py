@@ -1,10 +1,9 @@
 """What the rules say: one verdict a role, with the outcome of every rule up to the deciding one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 from orchestrator.model.problem import ErrorCode, Problem
 from orchestrator.rules.facts import SweepState
@@ -48,8 +47,7 @@ class Code(StrEnum):
     AGENT_UNAVAILABLE = "agent_unavailable"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One rule's outcome: whether it holds, the sentence, and what it rests on.
 
     `problem` is set when the rule could not be answered; that ends the evaluation.
@@ -66,8 +64,7 @@ class Check:
     problem: Problem | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The decision about one role.
 
     Attributes:
@@ -95,6 +92,10 @@ class Verdict:
     ) -> Self:
         """This verdict after something kept a due sweep from starting."""
         problem = Problem(ErrorCode(code.value), reason, unblock) if error else None
-        return replace(
-            self, action=action, code=code, reason=reason, unblock=unblock, error=problem
+        return self._replace(
+            action=action, code=code, reason=reason, unblock=unblock, error=problem
         )
+
+    def resting(self, code: Code, reason: str, unblock: str | None) -> Self:
+        """This verdict after the due sweep turned out to be in other hands."""
+        return self.turned(Action.REST, code, reason, unblock=unblock, error=False)

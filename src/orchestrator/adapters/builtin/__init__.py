@@ -27,10 +27,10 @@ from orchestrator.adapters.base import (
     ProcessResult,
     Report,
     Request,
-    Status,
 )
 from orchestrator.adapters.builtin.request import Ask
 from orchestrator.model.config import Registration
+from orchestrator.model.status import Status
 from orchestrator.model.usage import FREE
 
 _NEEDED = ("orchestrator", "pygit2", "cffi", "markdown_it", "mdurl")
