@@ -12,7 +12,7 @@ from orchestrator.report.status import status_text
 from orchestrator.report.text import explain_text, headlines_text
 from tests.report import samples
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "golden"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "golden" / "report"
 AT_80 = Look(80)
 COLORED = Look(80, color=True)
 
