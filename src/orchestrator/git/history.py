@@ -200,9 +200,9 @@ class History:
     ) -> Oid | None:
         """The default branch's tip as it was at `covering_since`; None on a first sweep.
 
-        The newest first-parent commit not later than that time. One commit with a skewed clock
-        decides nothing: the five below it must not be later either. When every commit is later,
-        the oldest one this clone has.
+        The newest first-parent commit not later than that time. A commit with a skewed clock may
+        make the window longer, never shorter: the five below it must not be later either. When
+        every commit is later, the oldest one this clone has.
 
         Args:
             tip: the default branch's tip now.

@@ -100,9 +100,10 @@ def _merged(delta: Delta) -> list[str]:
     if not delta.runs:
         lines += ["No runs were merged." if delta.start else "No runs are here yet."]
     else:
-        lines += ["", *_capped(map(_run, delta.runs), _MOST_ENTRIES, "runs")]
+        lines += [""] if lines else []
+        lines += _capped(map(_run, delta.runs), _MOST_ENTRIES, "runs")
     if delta.sweeps:
-        lines += ["", f"Beside them {_count(delta.sweeps, 'sweep')} of this kind."]
+        lines += ["", f"{_count(delta.sweeps, 'sweep')} beside them, not listed."]
     return lines
 
 
@@ -114,6 +115,8 @@ def _run(run: MergedRun) -> str:
 
 
 def _edits(delta: Delta) -> list[str]:
+    if delta.start is None:
+        return ["None: this is the first sweep."]
     if not delta.mending.edits:
         return ["None: nothing that a document links to was renamed one to one."]
     entries = (_edit(edit, delta) for edit in delta.mending.edits)
@@ -156,7 +159,8 @@ def _kept(same: list[Kept], delta: Delta) -> str:
     others = sorted({k.finding.line for k in same} - {finding.line})
     cause = delta.causes.get(finding)
     where = f" in {_commit(cause)}" if cause else ""
-    also = f" (also line {', '.join(map(str, others[:_MOST_LINES]))})" if others else ""
+    noun = "lines" if len(others) > 1 else "line"
+    also = f" (also {noun} {', '.join(map(str, others[:_MOST_LINES]))})" if others else ""
     said = f"- {_place(finding)}{also}: {_what(finding)} {code(finding.written)}"
     if finding.kind is Kind.ANCHOR:
         said += f": {code(finding.target)} lost the heading or anchor {code(finding.anchor)}{where}"
