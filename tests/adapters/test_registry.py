@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,7 @@ def test_the_packaged_historian_runs_without_a_roles_entry() -> None:
 def test_a_roles_entry_changes_only_what_it_writes() -> None:
     own = RoleEntry("historian", timeout=Every("45m", 2_700_000), line=9)
     found = registration("historian", historian=own)
-    expected = replace(PACKAGED["historian"], timeout_s=2700.0, source="orchestrator.yaml:9")
+    expected = PACKAGED["historian"]._replace(timeout_s=2700.0, source="orchestrator.yaml:9")
     assert found == expected
 
 
