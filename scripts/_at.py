@@ -10,4 +10,4 @@ from orchestrator.cli import main
 
 if __name__ == "__main__":
     when = datetime.fromisoformat(sys.argv[1])
-    main(sys.argv[2:], clock=lambda: when)
+    sys.exit(main(sys.argv[2:], clock=lambda: when))
