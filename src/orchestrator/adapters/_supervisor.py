@@ -68,7 +68,11 @@ def _start(command: list[str]) -> tuple[int, int]:
 def _descendants(root: int) -> list[int]:
     """Every living process below `root`, from one look at /proc."""
     children: dict[int, list[tuple[int, bool]]] = {}
-    for name in os.listdir("/proc"):
+    try:
+        names = os.listdir("/proc")
+    except OSError:  # not mounted here: what is left is the process group
+        return []
+    for name in names:
         if not name.isdigit():
             continue
         try:
@@ -128,7 +132,6 @@ class _Supervisor:
 
     def sweep(self) -> int:
         """Kill everything below; return how many could not be (other users' programs)."""
-        self.signal_group(signal.SIGKILL)
         deadline = time.monotonic() + _SWEEP_SECONDS
         left: list[int] = []
         quiet = 0
@@ -136,6 +139,8 @@ class _Supervisor:
             left = _descendants(os.getpid()) if _LINUX else []
             for pid in left:
                 self._kill(pid)
+            if self.code is None:  # not reaped yet, so the group's id is still the agent's
+                self.signal_group(signal.SIGKILL)
             self._reap()
             quiet = 0 if left else quiet + 1
             if time.monotonic() > deadline:
