@@ -33,7 +33,7 @@ from orchestrator.model.status import Status
 from orchestrator.outcome import SweepResult
 from orchestrator.site import Site
 from orchestrator.stop import StopFlag
-from orchestrator.text import one_line, redact
+from orchestrator.text import safe_line
 
 FAILED_LENGTH = 200
 """The `failed` line's limit, characters."""
@@ -121,7 +121,7 @@ class Dispatcher:
 
 def failed_line(text: str, environ: Mapping[str, str]) -> str:
     """An error as the marker's `failed` holds it: one line, secrets masked before it is cut."""
-    return one_line(redact(text, environ), FAILED_LENGTH) or "it did not say why"
+    return safe_line(text, environ, FAILED_LENGTH) or "it did not say why"
 
 
 def work_root(site: Site) -> str:

@@ -16,7 +16,6 @@ from orchestrator.adapters.base import (
     ProcessResult,
     Report,
     Request,
-    Status,
 )
 from orchestrator.adapters.command import CommandAdapter
 from orchestrator.adapters.containment import Limits
@@ -24,6 +23,7 @@ from orchestrator.adapters.process import run_agent
 from orchestrator.errors import OrchestratorError
 from orchestrator.model.config import Registration
 from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.status import Status
 from orchestrator.model.usage import UNKNOWN_USAGE, CostSource, Usage
 from orchestrator.stop import StopFlag
 
