@@ -160,7 +160,10 @@ class Launcher:
         failed = None
         if not status.completed:
             failed = self._line(f"{status.value}: {report.error or 'it did not say why'}")
-        return Finished(status, report.usage, failed, found.changes, found.left_out)
+        left_out = found.left_out
+        if found.more:
+            left_out = (*left_out, (f"{found.more} more paths", "not listed"))
+        return Finished(status, report.usage, failed, found.changes, left_out)
 
     def _line(self, text: str) -> str:
         return failed_line(text, self.claimant.site.settings.environ)
@@ -191,8 +194,8 @@ class Launcher:
 
 def _judged(result: ProcessResult, report: Report) -> Report:
     """A run that was ended by us is what it was ended for, whatever the adapter made of it."""
-    if result.ending is Ending.NOT_STARTED:
-        return Report(Status.FAILED, report.usage, result.error or report.error)
+    if result.ending is Ending.NOT_STARTED and report.status.completed:
+        return Report(Status.UNAVAILABLE, report.usage, result.error or report.error)
     if result.ending is Ending.TIMEOUT and report.status is not Status.TIMEOUT:
         return Report(Status.TIMEOUT, report.usage, report.error)
     if result.ending is Ending.INTERRUPTED and report.status is not Status.INTERRUPTED:
