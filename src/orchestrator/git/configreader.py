@@ -1,7 +1,7 @@
 """Reading a repository's configuration: its remotes, what kind of clone it is, who commits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pygit2
 
@@ -12,8 +12,7 @@ _FALLBACK_NAME = "orchestrator"
 _FALLBACK_EMAIL = "orchestrator@localhost"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Who commits; `fallback` when neither the environment nor git config said so fully."""
 
     name: str

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pygit2
 
@@ -17,8 +17,7 @@ from orchestrator.model.names import Oid
 _TREES_KEPT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What stands at a path of a commit.
 
     Attributes:

@@ -6,8 +6,8 @@ from an object a partial clone lacks, and cost 5 µs an entry; the formats are s
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from orchestrator.model.names import Oid
 
@@ -48,8 +48,7 @@ def mode_of(kind: str) -> int:
     return int(_MODE_OF[kind])
 
 
-@dataclass(frozen=True, slots=True)
-class CommitInfo:
+class CommitInfo(NamedTuple):
     """One commit.
 
     Attributes:

@@ -6,8 +6,8 @@ Malformed input raises PorcelainError and nothing else.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from orchestrator.errors import CannotLookError
 from orchestrator.model.names import Oid, Ref
@@ -15,17 +15,33 @@ from orchestrator.model.names import Oid, Ref
 REF_FORMAT = "%(objectname)%00%(refname)%00%(symref)"
 """For `git for-each-ref --format`; a ref's name holds neither NUL nor newline."""
 
-_OID = re.compile(rb"[0-9a-f]{40}")
-_TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)[ \t]*:[ \t]*(.*)")
-_CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/]*@")
-_BROKEN_REF = re.compile(r"ignoring (?:broken ref|dangling symref) (\S+)")
-_REMOTE_LINE = re.compile(r"remote: ?(.*)")
-_NOISE = re.compile(
-    r"(?:hint: |warning: |To \S|From \S|Total [0-9]|Delta compression|Resolving deltas"
-    r"|(?:Counting|Compressing|Writing|Enumerating|Receiving) objects"
+# Patterns of rare use stay text: `re` compiles and keeps them on first use, not at every start.
+_OID = r"[0-9a-f]{40}"
+_TRAILER = r"([A-Za-z0-9][A-Za-z0-9-]*)[ \t]*:[ \t]*(.*)"
+_CREDENTIALS = r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/]*@"
+_BROKEN_REF = r"ignoring (?:broken ref|dangling symref) (\S+)"
+_REMOTE_LINE = r"remote: ?(.*)"
+_NOISE = (
+    "hint: ",
+    "warning: ",
+    "To ",
+    "From ",
+    "Counting objects",
+    "Compressing objects",
+    "Writing objects",
+    "Enumerating objects",
+    "Receiving objects",
+    "Resolving deltas",
+    "Delta compression",
+    "Total ",
     # git's advice after a lock, and its closing words after any failed transfer
-    r"|Another git process seems|an editor opened by|are terminated then try|may have crashed"
-    r"|remove the file manually|Please make sure you have the correct|and the repository exists)"
+    "Another git process seems",
+    "an editor opened by",
+    "are terminated then try",
+    "may have crashed",
+    "remove the file manually",
+    "Please make sure you have the correct",
+    "and the repository exists",
 )
 _HOPELESS = "fatal: Could not read from remote repository."
 _MOST_LINES = 3
@@ -35,8 +51,7 @@ class PorcelainError(CannotLookError):
     """git printed something this program does not know how to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefLine:
+class RefLine(NamedTuple):
     """One ref; `symref` is the name of the ref it points to, when it is symbolic."""
 
     oid: Oid
@@ -44,8 +59,7 @@ class RefLine:
     symref: Ref | None
 
 
-@dataclass(frozen=True, slots=True)
-class PushLine:
+class PushLine(NamedTuple):
     """What became of one ref in a push.
 
     Attributes:
@@ -66,8 +80,7 @@ class PushLine:
         return not (self.flag == "!" and self.summary == "[remote failure]")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteRefs:
+class RemoteRefs(NamedTuple):
     """What `ls-remote --symref` listed: `symrefs` has the targets of symbolic refs by name."""
 
     refs: Mapping[Ref, Oid]
@@ -92,7 +105,7 @@ def _ref_line(line: bytes) -> RefLine:
 
 def broken_refs(stderr: str) -> tuple[Ref, ...]:
     """The refs `for-each-ref` left out because it could not read them."""
-    return tuple(Ref(name) for name in _BROKEN_REF.findall(stderr))
+    return tuple(Ref(name) for name in re.findall(_BROKEN_REF, stderr))
 
 
 def parse_ls_remote(output: bytes) -> RemoteRefs:
@@ -139,7 +152,7 @@ def _push_line(line: str) -> PushLine:
 
 def server_lines(stderr: str) -> tuple[str, ...]:
     """What the server said during a push or fetch (its `remote:` lines), credentials removed."""
-    found = (_REMOTE_LINE.fullmatch(line) for line in re.split(r"[\r\n]+", stderr))
+    found = (re.fullmatch(_REMOTE_LINE, line) for line in re.split(r"[\r\n]+", stderr))
     # git pads the lines with blanks (or erases to the line's end) so that they overwrite progress.
     words = (m[1].replace("\x1b[K", "").rstrip() for m in found if m is not None)
     return tuple(without_credentials(w) for w in words if w)
@@ -152,7 +165,7 @@ def complaint(stderr: str) -> str:
     could not read, what ssh said before that.
     """
     lines = (line.strip().removeprefix("remote: ") for line in stderr.splitlines())
-    told = [x for x in lines if x and not _NOISE.match(x) and x != "remote:"]
+    told = [x for x in lines if x and not x.startswith(_NOISE) and x != "remote:"]
     gits = [x for x in told if x.startswith(("fatal: ", "error: ")) and x != _HOPELESS]
     if gits:
         said = {line.strip() for line in server_lines(stderr)}
@@ -165,7 +178,7 @@ def complaint(stderr: str) -> str:
 
 def without_credentials(text: str) -> str:
     """`text` with `user:password@` taken out of every URL."""
-    return _CREDENTIALS.sub(r"\1", text)
+    return re.sub(_CREDENTIALS, r"\1", text) if "@" in text else text
 
 
 def trailers(message: str) -> dict[str, str]:
@@ -183,7 +196,7 @@ def trailers(message: str) -> dict[str, str]:
         if line[:1] in (" ", "\t") and key is not None:
             found[key] = f"{found[key]} {line.strip()}"
             continue
-        match = _TRAILER.fullmatch(line)
+        match = re.fullmatch(_TRAILER, line)
         if match is None:
             return {}
         key = match[1]
@@ -192,9 +205,10 @@ def trailers(message: str) -> dict[str, str]:
 
 
 def _oid(field: bytes) -> Oid:
-    if not _OID.fullmatch(field):
+    text = field.decode("ascii", "replace")
+    if not re.fullmatch(_OID, text):
         raise PorcelainError(f"git printed {field[:80]!r} where an object id was expected")
-    return Oid(field.decode("ascii"))
+    return Oid(text)
 
 
 def _ref(field: bytes) -> Ref:

@@ -6,8 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from orchestrator.errors import CannotLookError
 from orchestrator.git.porcelain import without_credentials
@@ -16,8 +15,7 @@ _TERM_GRACE_S = 2.0
 _GONE_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """One finished git command.
 
     Attributes:

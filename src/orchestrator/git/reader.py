@@ -6,8 +6,8 @@ refs is the git program's, which alone is flat with a hundred thousand packed re
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pygit2
 
@@ -24,8 +24,7 @@ __all__ = ["CommitInfo", "Entry", "Identity", "Reader", "SweepRef", "TooLargeErr
 _SYMREF_DEPTH = 5
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRef:
+class SweepRef(NamedTuple):
     """A ref that is a sweep's branch: local when `remote` is None, else remote-tracking."""
 
     name: Ref

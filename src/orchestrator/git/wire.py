@@ -5,10 +5,9 @@ Nothing here forces: a branch is created only where there is none, and moved or 
 the exact commit that was seen there.
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from orchestrator.errors import CannotLookError, RemoteUnreachableError
 from orchestrator.git import porcelain
@@ -22,7 +21,7 @@ ASK_TIMEOUT_S = 60.0
 
 _HEADS = "refs/heads/"
 _RUN = Ref(_HEADS + BRANCH_FOLDER)
-_NOT_IN_A_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")  # most would widen a refspec
+_NOT_IN_A_NAME = frozenset(" ~^:?*[\\\x7f")  # most of them would widen a refspec
 _DEFAULT_HINT = "name the default branch with --default-branch"
 
 # Whatever the user's configuration says about pushes is about the user's pushes.
@@ -48,8 +47,7 @@ _FETCH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteHead:
+class RemoteHead(NamedTuple):
     """What the remote says of itself.
 
     Attributes:
@@ -61,8 +59,7 @@ class RemoteHead:
     has_run_branch: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PushOutcome:
+class PushOutcome(NamedTuple):
     """What became of a push of one ref.
 
     Attributes:
@@ -139,7 +136,7 @@ class Remote:
             CannotLookError: the remote has no such branch, or this is no branch's name.
             RemoteUnreachableError: it did not answer.
         """
-        if not default_branch or _NOT_IN_A_NAME.search(default_branch):
+        if not _is_branch_name(default_branch):
             raise CannotLookError(f"{default_branch!r} is not a branch's name", _DEFAULT_HINT)
         self._forget_run_branch()
         self._fetch(
@@ -272,3 +269,8 @@ class Remote:
             "git runs here without prompts; try the same by hand: "
             f"GIT_TERMINAL_PROMPT=0 git ls-remote {self.name}",
         )
+
+
+def _is_branch_name(text: str) -> bool:
+    odd = ".." in text or "@{" in text or any(c in _NOT_IN_A_NAME or c < " " for c in text)
+    return bool(text) and not odd

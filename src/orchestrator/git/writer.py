@@ -6,8 +6,8 @@ is looked for after it was written.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pygit2
 from pygit2.enums import ObjectType
@@ -21,8 +21,7 @@ from orchestrator.model.names import Oid
 __all__ = ["RefBlockedError", "TreeChange", "Writer"]
 
 
-@dataclass(frozen=True, slots=True)
-class TreeChange:
+class TreeChange(NamedTuple):
     """What shall stand at a path: an object and its mode (such as 0o100644)."""
 
     oid: Oid
