@@ -152,7 +152,7 @@ class Launcher:
                 checkout=plan.checkout,
             )
         except HarvestError as error:
-            line = self._line(error.message)
+            line = self._line(f"{Status.BAD_OUTPUT.value}: {error.message}")
             return Finished(Status.BAD_OUTPUT, report.usage, line)
         status = report.status
         if status is Status.OK and not found.changes:
