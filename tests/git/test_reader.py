@@ -174,10 +174,12 @@ def test_listing_sweeps_does_not_slow_down_with_other_refs(tmp_path: Path) -> No
     path = repos.make_repo(tmp_path / "r", {"a": "a"}, bare=True)
     repos.pack_many_refs(path, 100_000, repos.tip(path))
     repos.opened(path).references.create(SWEEP.local_ref, repos.tip(path))
-    found = reader(path)
-    started = time.perf_counter()
-    assert len(found.sweep_refs(["origin"])) == 1
-    assert time.perf_counter() - started < 0.05  # reading all of them takes 65 to 220 ms
+    found, best = reader(path), 1.0
+    for _ in range(5):  # the best of several: other tests want the processor too
+        started = time.perf_counter()
+        assert len(found.sweep_refs(["origin"])) == 1
+        best = min(best, time.perf_counter() - started)
+    assert best < 0.05  # reading all of them takes 65 to 220 ms
 
 
 def test_branches_people_work_on_are_known(path: Path, tmp_path: Path) -> None:
@@ -204,6 +206,18 @@ def test_nobody_works_in_a_bare_repository(tmp_path: Path) -> None:
 def test_a_revision_means_its_commit(path: Path, text: str) -> None:
     repos.git(path, "tag", "-a", "v1", "-m", "v1")
     assert reader(path).revision(text) == repos.tip(path)
+
+
+def test_an_abbreviation_that_means_two_objects_says_so(path: Path) -> None:
+    repo = repos.opened(path)
+    ids: dict[str, int] = {}
+    number, short = 0, ""
+    while not short:
+        oid = str(repo.create_blob(str(number).encode()))
+        short = oid[:4] if ids.setdefault(oid[:4], number) != number else ""
+        number += 1
+    with pytest.raises(CannotLookError, match="means more than one commit"):
+        reader(path).revision(short)
 
 
 @pytest.mark.parametrize("text", ["none", "main:README.md", "", "main~99", "-x", "a..b", "\udcff"])
@@ -255,7 +269,7 @@ def test_a_folder_of_five_thousand_is_listed_in_milliseconds(tmp_path: Path) -> 
     path = repos.make_repo(tmp_path / "r", bare=True)
     tip = repos.big_tree(path, "runs", 5000)
     best = 1.0
-    for _ in range(3):
+    for _ in range(8):
         found = reader(path)
         started = time.perf_counter()
         assert len(found.names(tip, "runs")) == 5000

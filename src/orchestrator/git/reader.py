@@ -168,7 +168,7 @@ class Reader(ObjectReader):
         try:
             found = self.repository.revparse_single(text).peel(pygit2.Commit)
         except (pygit2.GitError, ValueError, LookupError, OSError) as error:
-            words = "means more than one" if isinstance(error, pygit2.AmbiguousError) else "is no"
+            words = "means more than one" if "ambiguous" in str(error) else "is no"
             raise CannotLookError(f"{text} {words} commit in {self.path}") from error
         return Oid(str(found.id))
 
