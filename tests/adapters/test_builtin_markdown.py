@@ -185,7 +185,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_a_place_always_holds_what_was_read_there_and_the_scan_saw_it(text: str) -> None:
     document: Document = parse(text)

@@ -151,7 +151,7 @@ def _written(style: str, path: str) -> str:
     return style.format(encoded)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     places=st.lists(st.tuples(TARGET, TARGET), min_size=1, max_size=4, unique_by=lambda p: p[0]),
     styles=st.lists(STYLE, min_size=1, max_size=4),

@@ -5,7 +5,7 @@ import unicodedata
 
 from orchestrator.adapters.builtin.document import Heading
 
-_STATED = re.compile(r"\s*\{:?[^{}]*#([\w.:-]+)[^{}]*\}\s*$")
+_STATED = re.compile(r"\{:?[^{}#]{0,200}#([\w.:-]{1,200})[^{}]{0,200}\}$")
 _MYST_TARGET = re.compile(r"^\(([\w.-]+)\)=\s*$", re.MULTILINE)
 
 
@@ -32,6 +32,7 @@ class Anchors:
 
     def heading(self, text: str) -> None:
         """A heading's visible text. `{#name}` at its end states a second anchor."""
+        text = text.strip()
         stated = _STATED.search(text)
         if stated:
             self.explicit(stated[1])

@@ -12,7 +12,11 @@ from markdown_it.helpers import parseLinkDestination
 from orchestrator.adapters.builtin.anchors import Anchors
 from orchestrator.adapters.builtin.document import Form, Link
 
-_MAYBE = re.compile(r"\]\(\s*|^[ \t>]*(?:[-*+][ \t]+)?\[(?!\^)[^\]\n]+\]:\s*", re.MULTILINE)
+_MAYBE = re.compile(
+    r"\]\(\s*"
+    r"|^[ \t>]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t>]+)*\[(?!\^)(?:[^\]\\]|\\.){1,200}\]:\s*",
+    re.MULTILINE,
+)
 _ATTRIBUTE = re.compile(
     r"""(?<![\w-])(?:href|src)\s*=\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'<>=`]+))""", re.IGNORECASE
 )
@@ -26,8 +30,7 @@ _FENCE = re.compile(
 )
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t>]*\n).){1,4000}?(?<!`)\1(?!`)", re.DOTALL)
 _GLANCE = re.compile(
-    r"^[ \t>]*#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$"
-    r"|^[ \t>]*(\S[^\r\n]*)\r?\n[ \t>]*(?:=+|-+)[ \t]*$",
+    r"^[ \t>]*#{1,6}[ \t]+([^\r\n]*)|^[ \t>]*([^\s>][^\r\n]*)\r?\n[ \t>]*(?:=+|-+)[ \t]*$",
     re.MULTILINE,
 )
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*`]|<[^>]+>")
@@ -57,7 +60,10 @@ def anchors_at_a_glance(text: str) -> frozenset[str]:
     """Anchors of headings and stated ones without a full parse: nearly right, and fast."""
     anchors = Anchors()
     for match in _GLANCE.finditer(text):
-        anchors.heading(_MARKUP.sub(lambda m: m[1] or "", match[1] or match[2] or ""))
+        text = (match[1] or match[2] or "").rstrip()
+        closed = text.rstrip("#")
+        text = closed if closed[-1:].isspace() or not closed else text
+        anchors.heading(_MARKUP.sub(lambda m: m[1] or "", text))
     for match in NAME.finditer(text):
         anchors.explicit(match[1])
     return anchors.all
