@@ -60,10 +60,10 @@ def anchors_at_a_glance(text: str) -> frozenset[str]:
     """Anchors of headings and stated ones without a full parse: nearly right, and fast."""
     anchors = Anchors()
     for match in _GLANCE.finditer(text):
-        text = (match[1] or match[2] or "").rstrip()
-        closed = text.rstrip("#")
-        text = closed if closed[-1:].isspace() or not closed else text
-        anchors.heading(_MARKUP.sub(lambda m: m[1] or "", text))
+        line = (match[1] or match[2] or "").rstrip()
+        closed = line.rstrip("#")
+        line = closed if not closed or closed[-1].isspace() else line
+        anchors.heading(_MARKUP.sub(lambda m: m[1] or "", line))
     for match in NAME.finditer(text):
         anchors.explicit(match[1])
     return anchors.all
