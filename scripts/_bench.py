@@ -135,12 +135,14 @@ def claims(home: Path) -> Callable[[], tuple[float, int]]:
     def once() -> tuple[float, int]:
         nonlocal number
         number += 1
-        reader = Reader.open(str(home), ENV)  # as a tick does: nothing is remembered
+        reader = Reader.open(str(home), ENV)
         writer, identity = Writer(reader), reader.identity(ENV)
         base = reader.resolve(Ref("refs/remotes/origin/main"))
         assert base is not None
+        reader.names(base, "runs")  # a tick has looked before it claims
         sweep = SweepName("historian", NOW.date())
-        made = Marker(sweep, "7d", NOW, None, "builtin", None, None)
+        at = NOW + timedelta(seconds=number)  # no tree may have been stored before
+        made = Marker(sweep, "7d", at, None, "builtin", None, None)
         started = time.perf_counter()
         intent = write_intent(
             writer,

@@ -49,7 +49,8 @@ def test_an_open_sweep_rests_then_a_merged_one_rests_until_it_is_due(
     place: str, tmp_path: Path
 ) -> None:
     world = make(place, tmp_path)
-    sweep = world.only().verdict and world.today()
+    sweep = world.today()
+    assert world.only().verdict.code is Code.DUE
     assert world.only().verdict.state is SweepState.AWAITING_REVIEW
     world.merge(sweep)
     world.wait(days=2)

@@ -82,7 +82,7 @@ def open_site(settings: Settings, *, fetch: bool, reader: Reader | None = None) 
         RemoteUnreachableError: `fetch` was asked for and the remote did not answer.
     """
     reader = reader or Reader.open(settings.path, settings.environ)
-    git = Git(reader.git_dir, environ=settings.environ)
+    git = reader.git
     name = _remote_name(reader, settings)
     remote = Remote(git, reader, name) if name is not None else None
     head = remote.head() if fetch and remote is not None else None

@@ -103,6 +103,11 @@ class _Tick:
                 self._all_busy("another tick of this clone is fetching or claiming")
                 return None
             site = open_site(self.settings, fetch=self.fetch, reader=reader)
+            if site.remote is not None:
+                broken = site.remote.broken_locks
+                self.progress.mended += (
+                    f"removed a stale lock left by a crash: {p}" for p in broken
+                )
             self._remember(self._mended(site, self.clock()))
             return self._first_won()
 

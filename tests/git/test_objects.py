@@ -94,3 +94,24 @@ def test_whatever_follows_a_tree_line_is_a_commit(data: bytes) -> None:
         assert b"parent" in data
     else:
         assert info.tree == OID
+
+
+_NAMES = st.binary(min_size=1, max_size=6).filter(lambda n: not set(n) & set(b"/\0"))
+_MODES = st.sampled_from([0o040000, 0o100644, 0o100755, 0o120000, 0o160000])
+_OIDS = st.binary(min_size=20, max_size=20).map(lambda b: Oid(b.hex()))
+_ENTRIES = st.dictionaries(_NAMES, st.tuples(_MODES, _OIDS), max_size=12)
+
+
+@given(_ENTRIES, st.dictionaries(_NAMES, st.none() | st.tuples(_MODES, _OIDS), max_size=5))
+def test_editing_a_tree_is_writing_the_edited_entries(
+    entries: dict[bytes, tuple[int, Oid]], changes: dict[bytes, tuple[int, Oid] | None]
+) -> None:
+    raw = objects.write_tree((n, m, o) for n, (m, o) in entries.items())
+    edited = {n: e for n, e in {**entries, **changes}.items() if e is not None}
+    expected = objects.write_tree((n, m, o) for n, (m, o) in edited.items())
+    assert objects.edit_tree(raw, changes) == expected
+
+
+def test_bytes_that_are_no_tree_are_not_edited() -> None:
+    with pytest.raises(ValueError, match="not a tree"):
+        objects.edit_tree(b"100644 a\0short", {})

@@ -180,6 +180,14 @@ class ObjectReader(ConfigReader):
             raise TooLargeError(f"the file {oid[:10]} in {self.path} has {size} bytes")
         return self._raw(oid, pygit2.enums.ObjectType.BLOB)
 
+    def tree_bytes(self, tree: Oid) -> bytes:
+        """A tree's raw object.
+
+        Raises:
+            MissingObjectError: it is not in this clone.
+        """
+        return self._raw(tree, pygit2.enums.ObjectType.TREE)
+
     def tree_entries(self, tree: Oid) -> Mapping[bytes, tuple[int, Oid]]:
         """A tree's entries, `name -> (mode, oid)`, in git's order.
 

@@ -5,7 +5,8 @@ from an object a partial clone lacks, and cost 5 µs an entry; the formats are s
 """
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -88,6 +89,45 @@ def write_tree(entries: Iterable[tuple[bytes, int, Oid]]) -> bytes:
         b"%o %s\0%s" % (mode, name, bytes.fromhex(oid))
         for name, mode, oid in sorted(entries, key=order)
     )
+
+
+def edit_tree(data: bytes, changes: Mapping[bytes, tuple[int, Oid] | None]) -> bytes:
+    """A raw tree object with some names set to (mode, id) or, with None, taken out.
+
+    What stays is not looked at twice: a folder of thousands of runs gets one more for the price of
+    a search in it.
+
+    Raises:
+        ValueError: `data` are not a tree's bytes.
+    """
+    entries = _ENTRY.findall(data)
+    if _length(entries) != len(data):
+        raise ValueError("not a tree")
+    for name, change in changes.items():
+        for key in (name, name + b"/"):  # as a file, or as a folder
+            at = bisect_left(entries, key, key=_order)
+            if at < len(entries) and entries[at][1] == name:
+                start = _length(entries[:at])
+                data = data[:start] + data[start + _length(entries[at : at + 1]) :]
+                del entries[at]
+        if change is not None:
+            new = (b"%o" % change[0], name, bytes.fromhex(change[1]))
+            at = bisect_left(entries, _order(new), key=_order)
+            start = _length(entries[:at])
+            data = data[:start] + b"%b %b\0%b" % new + data[start:]
+            entries.insert(at, new)
+    return data
+
+
+def _order(entry: tuple[bytes, bytes, bytes]) -> bytes:
+    """Git's order: a folder sorts as `name/`."""
+    mode, name, _ = entry
+    return name + b"/" if mode in (b"40000", b"040000") else name
+
+
+def _length(entries: Sequence[tuple[bytes, bytes, bytes]]) -> int:
+    """How many bytes these entries take: mode, blank, name, NUL and 20 bytes of id each."""
+    return sum([len(mode) + len(name) for mode, name, _ in entries]) + 22 * len(entries)
 
 
 def read_commit(oid: Oid, data: bytes) -> CommitInfo:

@@ -13,7 +13,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from orchestrator.errors import WriteFailedError
-from orchestrator.git.objects import Mode, write_commit, write_tree
+from orchestrator.git.objects import Mode, edit_tree, write_commit
 from orchestrator.git.reader import Identity
 from orchestrator.git.refwriter import RefBlockedError, RefWriter
 from orchestrator.model.names import Oid
@@ -74,20 +74,20 @@ class Writer(RefWriter):
     def _tree(self, base: Oid | None, changes: "dict[bytes, _Change]", where: str) -> Oid | None:
         """The changed tree's id, or None when nothing is left in it."""
         before = self._reader.tree_entries(base) if base is not None else {}
-        entries = dict(before)
+        edits: dict[bytes, tuple[int, Oid] | None] = {}
+        left = len(before)
         for name, change in changes.items():
-            path = where + os.fsdecode(name)
-            entry = self._changed(entries.get(name), change, path)
-            if entry is None:
-                entries.pop(name, None)
-            else:
-                entries[name] = entry
-        if not entries:
+            old = before.get(name)
+            new = self._changed(old, change, where + os.fsdecode(name))
+            if new != old:
+                edits[name] = new
+                left += (new is not None) - (old is not None)
+        if base is not None and not edits:
+            return base if before else None
+        if left == 0:
             return None
-        if base is not None and entries == before:
-            return base
-        rows = ((name, mode, oid) for name, (mode, oid) in entries.items())
-        return self._store(ObjectType.TREE, write_tree(rows), "a folder")
+        data = self._reader.tree_bytes(base) if base is not None else b""
+        return self._store(ObjectType.TREE, edit_tree(data, edits), "a folder")
 
     def _changed(
         self, old: tuple[int, Oid] | None, change: "_Change", path: str
