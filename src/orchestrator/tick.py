@@ -18,7 +18,7 @@ from orchestrator.git.reader import Reader
 from orchestrator.leftovers import is_anything_left
 from orchestrator.locks import clone_lock_path, held
 from orchestrator.model.timing import iso
-from orchestrator.observe import Snapshot, chosen_roles, evaluate_repository, observe
+from orchestrator.observe import Snapshot, chosen_roles, observe
 from orchestrator.outcome import DispatchStarted, Evaluation, Event, RoleOutcome
 from orchestrator.rules.engine import evaluate
 from orchestrator.rules.verdict import Action, Code
@@ -100,7 +100,7 @@ class _Tick:
         lock_path = clone_lock_path(reader.common_dir)
         with held(lock_path, self.lock_wait_s) as lock:
             if lock is None:
-                self._all_busy("another tick of this clone is fetching or claiming")
+                self._all_busy(reader)
                 return None
             site = open_site(self.settings, fetch=self.fetch, reader=reader)
             if site.remote is not None:
@@ -171,20 +171,17 @@ class _Tick:
             won.lock.release(remove=True)
         self.progress.outcomes.append(RoleOutcome(won.verdict, won.facts, result))
 
-    def _all_busy(self, reason: str) -> None:
-        """Another tick of this clone is at it; every role still to come rests, with that reason."""
-        now = self.clock()
-        seen = evaluate_repository(self.settings, now, roles=self.roles)
-        pending = self.progress.pending
-        for outcome in seen.outcomes:
-            verdict = outcome.verdict
-            if pending is None or verdict.role in pending:
-                rests = verdict.resting(Code.BUSY, reason, "the next tick looks again")
-                self.progress.outcomes.append(RoleOutcome(rests, outcome.facts))
+    def _all_busy(self, reader: Reader) -> None:
+        """Another tick of this clone is at it: every role still to come rests, and says so."""
+        site = open_site(self.settings, fetch=False, reader=reader)
+        snapshot = observe(site, self.clock())
+        self._remember(snapshot)
+        reason = "another tick of this clone is fetching or claiming"
+        for role in self.progress.pending or ():
+            facts = snapshot.facts[role]
+            rests = evaluate(facts).resting(Code.BUSY, reason, "the next tick looks again")
+            self.progress.outcomes.append(RoleOutcome(rests, facts))
         self.progress.pending = ()
-        if self.progress.snapshot is None:
-            site = open_site(self.settings, fetch=False)
-            self.progress.snapshot = observe(site, now)
 
     def _evaluation(self, failure: OrchestratorError | None) -> Evaluation:
         progress = self.progress
