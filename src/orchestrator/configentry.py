@@ -141,7 +141,8 @@ def _name_problem(key: Scalar, namesakes: list[Scalar]) -> tuple[str, str | None
         hint = f"quote it: {quoted(key.text)}" if role_problem(key.text) is None else None
         return f"expected a role's name, found {described(key)}", hint
     if why := role_problem(key.text):
-        return f"{shown(key.text)} cannot be a role: {why}", None
+        hint = "rename the role; its branches and folders are called after it"
+        return f"{shown(key.text)} cannot be a role: {why}", hint
     if namesakes:
         other = namesakes[0]
         both = f"{shown(key.text)} and {shown(other.text)} (line {other.line})"

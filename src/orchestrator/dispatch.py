@@ -35,6 +35,7 @@ from orchestrator.site import Site
 from orchestrator.stop import StopFlag
 from orchestrator.text import safe_line
 
+_WORK_DIR_HINT = "give access, or name another folder: git config orchestrator.workDir FOLDER"
 FAILED_LENGTH = 200
 """The `failed` line's limit, characters."""
 
@@ -57,6 +58,15 @@ def operator_of(site: Site) -> Operator:
 
 def probe(site: Site, registration: Registration) -> Probe:
     """Whether the role's agent could be started here; asked before anything is claimed."""
+    folder = work_root(site)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        usable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        usable = False
+    if not usable:
+        reason = f"no working copy can be made in {folder}, which this user may not write to"
+        return Probe(ok=False, reason=reason, hint=_WORK_DIR_HINT)
     return adapter(registration.adapter).probe(registration, operator_of(site))
 
 
@@ -81,8 +91,11 @@ class Dispatcher:
         unforeseen: Exception | None = None
         try:
             finished = launcher.launch(claimed)
-        except (OrchestratorError, OSError) as error:
-            finished = Finished(Status.FAILED, failed=self._line(str(error)))
+        except OrchestratorError as error:
+            finished = Finished(Status.FAILED, failed=self._line(error.message))
+        except OSError as error:  # without its path: that is this machine's, and the line is not
+            words = f"the run could not be set up: {error.strerror or type(error).__name__}"
+            finished = Finished(Status.FAILED, failed=self._line(words))
         except Exception as error:  # noqa: BLE001 - the sweep is closed first, then it is raised
             unforeseen = error
             finished = Finished(Status.FAILED, failed=f"internal error: {type(error).__name__}")

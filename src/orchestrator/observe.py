@@ -86,7 +86,7 @@ def chosen_roles(config: Config, asked: Sequence[str]) -> tuple[str, ...]:
             hint = f"did you mean {close[0]}?" if close else "scheduled: " + ", ".join(scheduled)
             where = f"{config.path} on the default branch"
             raise UsageError(
-                f"no role {role} is scheduled in {where}",
+                f'no role "{role}" is scheduled in {where}',
                 hint if scheduled else f"{where} schedules nothing",
             )
     return tuple(r for r in scheduled if not asked or r in asked)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from orchestrator.errors import CannotLookError
 from orchestrator.git.reader import Reader
 from orchestrator.git.runner import Git
-from orchestrator.git.wire import Remote, RemoteHead
+from orchestrator.git.wire import Remote, RemoteHead, is_branch_name
 from orchestrator.model.names import BRANCH_FOLDER, Oid, Ref
 from orchestrator.outcome import RepositoryInfo
 
@@ -108,7 +108,7 @@ def _at_tip(
     if tip is None:
         raise _no_tip(reader, remote.name if remote else None, branch, fetched=head is not None)
     run_here = reader.resolve(Ref(f"refs/heads/{BRANCH_FOLDER}")) is not None
-    run_there = head is not None and head.has_run_branch and remote is not None
+    run_there = remote is not None and _has_run_branch(reader, remote, head)
     return Site(
         settings=settings,
         reader=reader,
@@ -126,6 +126,13 @@ def _at_tip(
     )
 
 
+def _has_run_branch(reader: Reader, remote: Remote, head: RemoteHead | None) -> bool:
+    """What the remote just said; without asking it, what was fetched last."""
+    if head is not None:
+        return head.has_run_branch
+    return reader.resolve(Ref(f"refs/remotes/{remote.name}/{BRANCH_FOLDER}")) is not None
+
+
 def _no_tip(reader: Reader, remote: str | None, branch: str, *, fetched: bool) -> CannotLookError:
     if reader.is_empty and remote is None:
         return CannotLookError(
@@ -137,8 +144,8 @@ def _no_tip(reader: Reader, remote: str | None, branch: str, *, fetched: bool) -
     if fetched:
         return CannotLookError(f"{remote} has no branch {branch}", _FLAG_HINT)
     return CannotLookError(
-        f"this clone has not fetched {remote}/{branch} yet",
-        "run the command with --fetch, or git fetch, first",
+        f"this clone has not fetched {remote}/{branch}",
+        f"if {remote} has it, run the command with --fetch; if not, {_FLAG_HINT}",
     )
 
 
@@ -155,7 +162,7 @@ def _remote_name(reader: Reader, settings: Settings) -> str | None:
             continue
         if name not in remotes:
             raise CannotLookError(
-                f"{said_by} names {name}, which is not a remote of {reader.path}",
+                f'{said_by} names "{name}", which is not a remote of {reader.path}',
                 f"the remotes are: {listed}",
             )
         return name
@@ -173,9 +180,14 @@ def _default_branch(
     reader: Reader, settings: Settings, remote: str | None, head: RemoteHead | None
 ) -> str:
     """The first that answers: flag, git config, the remote's HEAD, a bare HEAD, one usual name."""
-    asked = settings.default_branch or reader.config("orchestrator.defaultBranch")
-    if asked:
-        return asked.removeprefix("refs/heads/")
+    asked = settings.default_branch
+    if asked is None:
+        asked = reader.config("orchestrator.defaultBranch")
+    if asked is not None:
+        branch = asked.removeprefix("refs/heads/")
+        if not is_branch_name(branch):
+            raise CannotLookError(f'the default branch cannot be called "{asked}"', _FLAG_HINT)
+        return branch
     if head is not None and head.default_branch is not None:
         return head.default_branch
     if remote is not None and head is None:

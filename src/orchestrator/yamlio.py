@@ -215,7 +215,8 @@ class _Builder:
 
     def _open(self, event: CollectionStartEvent) -> None:
         if len(self.stack) >= self.max_depth:
-            _refuse(event, f"it is nested more than {self.max_depth} levels deep")
+            deep = f"it is nested more than {self.max_depth} levels deep"
+            _refuse(event, deep, "close the brackets that were left open, or mend the indentation")
         if self.stack and self.stack[-1].wants_key:
             _refuse(event, "a list or map stands where a key is expected", "quote it if it is text")
         line, column = event.start_mark.line + 1, event.start_mark.column + 1

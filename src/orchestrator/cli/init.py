@@ -128,7 +128,10 @@ def _top(folder: str) -> str:
     Raises:
         UsageError: it is no folder.
     """
-    start = os.path.realpath(folder)
+    try:
+        start = os.path.realpath(folder)
+    except FileNotFoundError:
+        raise UsageError("the current folder does not exist", "name one with -C PATH") from None
     if not os.path.isdir(start):
         raise UsageError(f"{folder} is not a folder", "name one with -C PATH")
     here = start

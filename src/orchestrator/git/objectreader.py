@@ -10,7 +10,9 @@ import pygit2
 from orchestrator.errors import CannotLookError, MissingObjectError
 from orchestrator.git import opening
 from orchestrator.git.configreader import ConfigReader
+from orchestrator.git.loose import is_whole
 from orchestrator.git.objects import CommitInfo, Mode, kind_of, read_commit, read_tree
+from orchestrator.git.porcelain import complaint
 from orchestrator.git.runner import Git
 from orchestrator.model.names import Oid
 
@@ -83,26 +85,6 @@ class ObjectReader(ConfigReader):
             yield info
             at = info.parents[0] if info.parents and info.oid not in boundary else None
 
-    def is_ancestor(self, ancestor: Oid, descendant: Oid) -> bool:
-        """Whether `descendant` reaches `ancestor` (a commit reaches itself).
-
-        Raises:
-            MissingObjectError: one of them is not in this clone.
-        """
-        for oid in (ancestor, descendant):
-            if not self.has(oid):
-                raise self._missing(oid)
-        if ancestor == descendant:
-            return True
-        try:
-            return self.repository.descendant_of(descendant, ancestor)
-        except (pygit2.GitError, LookupError, OSError) as error:
-            raise MissingObjectError(
-                f"the history between {ancestor[:10]} and {descendant[:10]} in {self.path} "
-                f"is incomplete: {error}",
-                "look at it with: git fsck",
-            ) from error
-
     def entry(self, commit: Oid, path: str) -> Entry | None:
         """What stands at `path` in a commit's tree, or None; symbolic links are not followed.
 
@@ -170,10 +152,16 @@ class ObjectReader(ConfigReader):
             TooLargeError: it has more than `limit` bytes; nothing was read.
         """
         size = self._size(oid)
-        if size is None and self._fetcher is not None:
+        if size is None and self._fetcher is not None and self.is_partial:
             # Looking at it is what makes git fetch it; the bytes are then read as any other's.
-            self._fetcher.run("cat-file", "-s", oid, network=True)
+            done = self._fetcher.run("cat-file", "-s", oid, network=True, ok_codes=None)
             size = self._size(oid)
+            if size is None:
+                words = complaint(done.stderr) or "the remote did not answer in time"
+                raise MissingObjectError(
+                    f"the object {oid[:10]} is not in {self.path} and cannot be fetched: {words}",
+                    f"try the same by hand: git -C {self.path} cat-file -s {oid}",
+                )
         if size is None:
             raise self._missing(oid)
         if size > limit:
@@ -221,6 +209,8 @@ class ObjectReader(ConfigReader):
             raise self._damaged(oid, error) from error
 
     def _raw(self, oid: Oid, kind: int) -> bytes:
+        if not is_whole(self.common_dir, oid):
+            raise self._damaged(oid, "its file is damaged or was cut short")
         try:
             found, data = self.repository.odb.read(oid)
         except KeyError as error:
@@ -231,7 +221,10 @@ class ObjectReader(ConfigReader):
             raise CannotLookError(f"{oid} in {self.path} is not the kind of object expected there")
         return bytes(data)
 
-    def _missing(self, oid: Oid) -> MissingObjectError:
+    def _missing(self, oid: Oid) -> CannotLookError:
+        closed = self._closed(oid)
+        if closed is not None:
+            return closed
         if self.is_partial:
             hint = "this is a partial clone: fetch it with: git cat-file -p " + oid
         elif self.is_shallow:
@@ -240,8 +233,12 @@ class ObjectReader(ConfigReader):
             hint = "the repository is damaged: look at it with: git fsck"
         return MissingObjectError(f"the object {oid[:10]} is not in {self.path}", hint)
 
-    def _damaged(self, oid: Oid, error: Exception) -> CannotLookError:
-        return CannotLookError(
+    def _damaged(self, oid: Oid, error: object) -> CannotLookError:
+        return self._closed(oid) or CannotLookError(
             f"the object {oid[:10]} of {self.path} cannot be read: {error}",
             "look at it with: git fsck",
         )
+
+    def _closed(self, oid: Oid) -> CannotLookError | None:
+        loose = f"objects/{oid[:2]}/{oid[2:]}"
+        return opening.blocked(self.common_dir, loose, "objects/pack")

@@ -16,6 +16,7 @@ from orchestrator.git.environment import home_of
 from orchestrator.model.names import Oid, Ref
 
 _FSCK = "look at it with: git fsck"
+_NAME_ONE = "run it inside a clone, or name one with -C PATH"
 _NOWHERE = "/nonexistent"
 
 
@@ -49,9 +50,12 @@ def open_repository(path: str) -> pygit2.Repository:
     Raises:
         CannotLookError: there is none, or it cannot be read, each with its own sentence.
     """
-    shown = os.path.abspath(path)  # as the user wrote it, links not followed
-    if not os.path.lexists(shown):
-        raise CannotLookError(f"{shown} does not exist")
+    try:
+        shown = os.path.abspath(path)  # as the user wrote it, links not followed
+    except FileNotFoundError as error:
+        raise CannotLookError("the current folder does not exist any more", _NAME_ONE) from error
+    if not _is_there(shown):
+        raise CannotLookError(f"{shown} does not exist", _NAME_ONE)
     found = pygit2.discover_repository(shown)
     if found is None:
         raise _not_found(Path(shown))
@@ -61,9 +65,23 @@ def open_repository(path: str) -> pygit2.Repository:
         head = repository.references.get("HEAD")
     except (pygit2.GitError, ValueError, OSError) as error:
         raise _cannot_open(Path(found), error) from error
+    config = common_folder(Path(found)) / "config"
+    if config.exists() and not os.access(config, os.R_OK):
+        raise _permission(config)  # libgit2 would go on as if it were empty: without any remote
     if head is None:
         raise CannotLookError(f"the repository {found} is damaged: it has no HEAD", _FSCK)
     return repository
+
+
+def _is_there(path: str) -> bool:
+    """Whether something is there, or may be: a folder on the way that is closed is named later."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):  # ValueError: a NUL in it
+        return False
+    return True
 
 
 def _not_found(path: Path) -> CannotLookError:
@@ -79,7 +97,7 @@ def _not_found(path: Path) -> CannotLookError:
             )
     return CannotLookError(
         f"there is no git repository at {path} or above it",
-        "run it inside a clone, or name one with -C PATH",
+        _NAME_ONE,
     )
 
 
@@ -88,6 +106,22 @@ def _unreadable(folder: Path) -> Path | None:
     for candidate in (folder, folder / ".git"):
         if candidate.is_dir() and not os.access(candidate, os.R_OK | os.X_OK):
             return candidate
+    return None
+
+
+def blocked(folder: str, *names: str) -> CannotLookError | None:
+    """The sentence for the first file or folder on the way to `folder`/`name` that is there and
+    that this user may not read; None when that is not what is wrong.
+    """
+    for name in names:
+        at = Path(folder)
+        for part in name.split("/"):
+            at /= part
+            wanted = os.R_OK | os.X_OK if at.is_dir() else os.R_OK
+            if not at.exists():
+                break
+            if not os.access(at, wanted):
+                return _permission(at)
     return None
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pygit2
 
-from orchestrator.errors import CannotLookError
+from orchestrator.errors import CannotLookError, MissingObjectError
 from orchestrator.git import opening, porcelain
 from orchestrator.git.configreader import Identity
 from orchestrator.git.objectreader import Entry, ObjectReader, TooLargeError
@@ -102,7 +102,8 @@ class Reader(ObjectReader):
         except UnicodeError:  # pygit2 takes only UTF-8 names; git takes what the file system has
             return self._lookup_by_git(ref)
         except (pygit2.GitError, ValueError, OSError) as error:
-            raise CannotLookError(
+            closed = opening.blocked(self.common_dir, ref, "packed-refs")
+            raise closed or CannotLookError(
                 f"the ref {ascii_name(ref)} of {self.path} cannot be read: {error}",
                 "look at it with: git fsck",
             ) from error
@@ -149,6 +150,28 @@ class Reader(ObjectReader):
         done = self.git.run("for-each-ref", f"--format={porcelain.REF_FORMAT}", prefix)
         return tuple((line.name, line.oid) for line in porcelain.parse_refs(done.stdout))
 
+    def is_ancestor(self, ancestor: Oid, descendant: Oid) -> bool:
+        """Whether `descendant` reaches `ancestor` (a commit reaches itself).
+
+        The git program walks: it ends on damaged objects, and within a time limit.
+
+        Raises:
+            MissingObjectError: one of them, or of what lies between, is not in this clone.
+        """
+        for oid in (ancestor, descendant):
+            if not self.has(oid):
+                raise self._missing(oid)
+        if ancestor == descendant:
+            return True
+        done = self.git.run("merge-base", "--is-ancestor", ancestor, descendant, ok_codes=None)
+        if done.timed_out or done.code not in (0, 1):
+            raise MissingObjectError(
+                f"the history between {ancestor[:10]} and {descendant[:10]} in {self.path} "
+                f"cannot be read: {porcelain.complaint(done.stderr) or 'git took too long'}",
+                "look at it with: git fsck",
+            )
+        return done.code == 0
+
     def worktree_branches(self) -> Mapping[Ref, str]:
         """Branches somebody is working on here, in the main or a linked worktree -> its folder.
 
@@ -169,7 +192,10 @@ class Reader(ObjectReader):
             found = self.repository.revparse_single(text).peel(pygit2.Commit)
         except (pygit2.GitError, ValueError, LookupError, OSError) as error:
             words = "means more than one" if "ambiguous" in str(error) else "is no"
-            raise CannotLookError(f"{text} {words} commit in {self.path}") from error
+            raise CannotLookError(
+                f'"{text}" {words} commit in {self.path}',
+                "name a branch, a tag or a commit; a branch of the remote is origin/NAME here",
+            ) from error
         return Oid(str(found.id))
 
 

@@ -136,7 +136,7 @@ class Remote:
             CannotLookError: the remote has no such branch, or this is no branch's name.
             RemoteUnreachableError: it did not answer.
         """
-        if not _is_branch_name(default_branch):
+        if not is_branch_name(default_branch):
             raise CannotLookError(f"{default_branch!r} is not a branch's name", _DEFAULT_HINT)
         self._forget_run_branch()
         self._fetch(
@@ -271,6 +271,8 @@ class Remote:
         )
 
 
-def _is_branch_name(text: str) -> bool:
+def is_branch_name(text: str) -> bool:
+    """Whether a branch can have this name; `HEAD` and options are none."""
     odd = ".." in text or "@{" in text or any(c in _NOT_IN_A_NAME or c < " " for c in text)
-    return bool(text) and not odd
+    odd = odd or text.startswith(("-", "/")) or text.endswith(("/", ".", ".lock"))
+    return bool(text) and text not in ("HEAD", "@") and "//" not in text and not odd

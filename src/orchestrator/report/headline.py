@@ -1,7 +1,14 @@
 """One line a role: what it does and why, in plain words."""
 
 from orchestrator.model.problem import Problem
-from orchestrator.report.words import at_commit, clean, dollars, instant, relative
+from orchestrator.report.words import (
+    at_commit,
+    clean,
+    dollars,
+    instant,
+    relative,
+    role_word,
+)
 from orchestrator.rules.facts import RoleFacts, SweepState
 from orchestrator.rules.verdict import Action, Code, Verdict
 
@@ -22,7 +29,7 @@ _OPEN_WORDS = {
 
 def headline(verdict: Verdict, facts: RoleFacts) -> str:
     """`historian rests: not due until 2026-12-01T02:00:00Z, in 23 h`."""
-    role = clean(verdict.role)
+    role = role_word(verdict.role)
     if verdict.action is Action.ERROR:
         return f"{role} {_ERROR_WORDS.get(verdict.code, 'is held back')}"
     if verdict.action is Action.DISPATCH:

@@ -15,6 +15,7 @@ from orchestrator.report.words import (
     counted,
     dollars,
     place_of,
+    role_word,
     shorten,
     span,
     split_problems,
@@ -81,13 +82,13 @@ def said_at(place: str, problem: Problem, look: Look) -> str:
 
 
 def _role_width(evaluation: Evaluation) -> int:
-    widths = [columns(clean(o.verdict.role)) for o in evaluation.outcomes]
+    widths = [columns(role_word(o.verdict.role)) for o in evaluation.outcomes]
     return min(max(widths, default=0), _MAX_ROLE_WIDTH)
 
 
 def _role_line(outcome: RoleOutcome, look: Look, width: int) -> str:
     verdict, sweep = outcome.verdict, outcome.sweep
-    role = pad(clean(verdict.role), width)
+    role = pad(role_word(verdict.role), width)
     if sweep is not None:
         word = "swept" if sweep.failed is None else "failed"
         said = _sweep_words(sweep)

@@ -14,6 +14,7 @@ from orchestrator.report.words import (
     dollars,
     place_of,
     relative,
+    role_word,
     shorten,
     split_problems,
     tokens,
@@ -135,7 +136,7 @@ def _cells(row: RoleStatus) -> tuple[str, ...]:
     elif row.outcome.facts.last is not None:
         merged = "unreadable"
     return (
-        clean(row.outcome.verdict.role),
+        role_word(row.outcome.verdict.role),
         row.state.value.replace("_", " "),
         merged,
         used,
@@ -151,7 +152,7 @@ def _next(row: RoleStatus, now: datetime) -> str:
 
 
 def _details(row: RoleStatus, look: Look, *, verbose: bool) -> list[str]:
-    role, verdict = clean(row.outcome.verdict.role), row.outcome.verdict
+    role, verdict = role_word(row.outcome.verdict.role), row.outcome.verdict
     lines: list[str] = []
     if verdict.error is not None:
         place = place_of(verdict.error)

@@ -24,6 +24,7 @@ from orchestrator.report.words import (
     clean,
     instant,
     place_of,
+    role_word,
     short,
     shorten,
     split_problems,
@@ -135,7 +136,7 @@ def _headline_lines(verdict: Verdict, facts: RoleFacts, look: Look) -> list[str]
     text = headline(verdict, facts)
     tag = f"({verdict.rule or verdict.code})"
     lines = wrap(f"{text}  {tag}", look.width, rest="  ")
-    role = clean(verdict.role)
+    role = role_word(verdict.role)
     if not look.color:
         return lines
     if verdict.action is Action.ERROR:

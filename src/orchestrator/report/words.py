@@ -28,6 +28,11 @@ def clean(text: object) -> str:
     return printable(str(text), one_line=True)
 
 
+def role_word(role: str) -> str:
+    """A role's name, which may be anything that somebody wrote as a key."""
+    return clean(role) or '""'
+
+
 def short(oid: str) -> str:
     """An object id as people see it."""
     return oid[:SHORT_OID]
