@@ -147,6 +147,16 @@ def test_an_untouched_document_that_names_changed_files_is_worth_a_look() -> Non
     assert surveyed(start, {**end, "d.md": start["d.md"] + "!"}).stale == {}
 
 
+def test_a_root_file_named_in_a_guide_is_the_readers_own() -> None:
+    start = {
+        "pyproject.toml": "a",
+        "docs/g.md": "Write `./pyproject.toml`",
+        "d.md": "Read `./pyproject.toml`",
+    }
+    end = {**start, "pyproject.toml": "b"}
+    assert surveyed(start, end).stale == {"d.md": ("pyproject.toml",)}
+
+
 def test_runs_are_looked_for_by_name() -> None:
     compared = window(None, {"d.md": "see runs/fix-the-door/notes.md"})
     assert survey(compared, frozenset({"fix-the-door", "other"})).mentioned == {"fix-the-door"}

@@ -216,7 +216,9 @@ class _Survey:
         start, end = self.window.start, self.window.end
         if start is None or start.files.get(path) != end.files[path]:
             return
-        files = {meant(name, path, end) for name in named}
+        files: set[str | None] = {meant(name, path, end) for name in named}
+        if "/" in path:  # `./pyproject.toml` in a guide is the reader's, not this repository's
+            files = {f for f in files if f is not None and "/" in f}
         for raw, form in raws:
             destination = read_destination(raw, form)
             files.add(target_path(destination, path) if destination else None)
