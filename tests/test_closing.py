@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.closing import Finished
+from orchestrator.leftovers import pending_ref
 from orchestrator.model.status import Status
-from orchestrator.closing import Finished, pending_ref
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.rules.facts import SweepState
 from orchestrator.rules.verdict import Code

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from orchestrator.model.status import Status
 from orchestrator.closing import Finished
 from orchestrator.locks import clone_lock_path, held, sweep_lock_path
+from orchestrator.model.status import Status
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.record import write_intent
 from orchestrator.rules.facts import SweepState
 from orchestrator.rules.verdict import Action, Code
+from orchestrator.sweeps import instance_name
 from tests.support import repos
 from tests.support.claims import Attempt
 from tests.support.world import World
@@ -47,7 +48,7 @@ def test_without_a_remote_it_is_closed_as_interrupted_too(tmp_path: Path) -> Non
     assert "interrupted" in failed(world, made.sweep.branch, made.sweep.marker_path)
 
 
-def test_a_kill_between_the_push_and_the_local_branch_is_found_by_its_instance(
+def test_a_kill_between_the_push_and_the_local_branch_is_found_by_its_signature(
     tmp_path: Path,
 ) -> None:
     world = World.with_remote(tmp_path)
@@ -70,7 +71,7 @@ def test_an_intent_that_never_reached_the_remote_is_dropped_and_the_sweep_starts
         made.marker,
         site.tip,
         dispatch_id="d" * 8,
-        instance="x",
+        instance=instance_name(site.reader),
         identity=identity,
         now=world.now,
     )

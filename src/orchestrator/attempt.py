@@ -17,6 +17,9 @@ from orchestrator.rules.verdict import Action, Code, Verdict
 from orchestrator.site import Site
 from orchestrator.stop import StopFlag
 
+_LOOKERS_SECONDS = 0.3
+"""`explain` and `status` hold a sweep's lock for an instant, to see whether somebody has it."""
+
 
 class Won(NamedTuple):
     """A claim that was won, and what its dispatch needs.
@@ -57,24 +60,38 @@ def attempt(
     if not found.ok:
         reason = found.reason or f"{registration.adapter} cannot be started here"
         return verdict.turned(Action.ERROR, Code.AGENT_UNAVAILABLE, reason, unblock=found.hint)
-    lock = acquire(sweep_lock_path(site.reader.common_dir, facts.today.slug))
+    path = sweep_lock_path(site.reader.common_dir, facts.today.slug)
+    lock = acquire(path, _LOOKERS_SECONDS)
     if lock is None:
         reason = f"an agent of this clone is at work on {facts.today.slug} right now"
         return verdict.resting(Code.BUSY, reason, None)
     identity = site.reader.identity(site.settings.environ)
     claimant = Claimant(site, Writer(site.reader), identity, str(uuid4()))
-    claimed: Claim | NotClaimed | None = None
     try:
-        claimed = claim(claimant, facts, facts.now)
+        claimed = _claimed_under(lock, claimant, facts)
     except WriteFailedError as error:
         return verdict.turned(Action.ERROR, Code.REFUSED, error.message, unblock=error.hint)
-    finally:
-        if not isinstance(claimed, Claim):
-            lock.release(remove=True)
     if isinstance(claimed, NotClaimed):
         return _not_claimed(verdict, claimed)
     dispatcher = Dispatcher(claimant, registration, found, clock, stop)
     return Won(facts, verdict, claimed, dispatcher, lock, _identity_note(identity))
+
+
+def _claimed_under(lock: FileLock, claimant: Claimant, facts: RoleFacts) -> Claim | NotClaimed:
+    """Sign, then claim. Unless it is won the lock is released; signed, if anything may be left."""
+    tidy = False
+    claimed: Claim | NotClaimed | None = None
+    try:
+        lock.sign(claimant.dispatch_id, launched=False)
+        claimed = claim(claimant, facts, facts.now)
+        tidy = isinstance(claimed, NotClaimed) and not claimed.uncertain
+    except WriteFailedError:
+        tidy = True  # nothing had left this machine
+        raise
+    finally:
+        if not isinstance(claimed, Claim):
+            lock.release(remove=tidy)
+    return claimed
 
 
 def _not_claimed(verdict: Verdict, outcome: NotClaimed) -> Verdict:

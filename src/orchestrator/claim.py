@@ -4,21 +4,24 @@ With a remote, the remote arbitrates: the intent commit is pushed to a branch th
 yet, and only the server's own "new reference" counts as a win. Whatever else is heard, or not
 heard, the remote is asked whose commit stands there; no error text decides anything. After a win
 one more look closes the midnight hole: two hosts whose clocks straddle it claim different slugs,
-both win, and whoever claimed second sees the first and withdraws.
+both win, and whoever claimed second sees the first and withdraws. The same look tells whether the
+default branch moved since: a sweep that was run, merged and deleted meanwhile is not run again.
 
 Without a remote the local branch is created from nothing, the look and the write under one lock.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
+from orchestrator.errors import RemoteUnreachableError, WriteFailedError
 from orchestrator.git.reader import Identity
 from orchestrator.git.wire import PushOutcome, Remote
 from orchestrator.git.writer import RefBlockedError, Writer
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.marker import Marker
-from orchestrator.model.names import Oid, Ref, SweepName
+from orchestrator.model.names import RUNS_FOLDER, Oid, Ref, SweepName
 from orchestrator.record import write_intent
 from orchestrator.rules.facts import BrokenMarker, RoleFacts
 from orchestrator.rules.verdict import Code
@@ -42,11 +45,17 @@ class Claim(NamedTuple):
 
 
 class NotClaimed(NamedTuple):
-    """Why there is no claim: lost, busy or refused; no ref of ours is left behind."""
+    """Why there is no claim: lost, busy or refused.
+
+    Attributes:
+        uncertain: a branch of ours may still be, or come, on the remote, which did not answer;
+            else no ref of ours is left behind.
+    """
 
     code: Code
     reason: str
     hint: str | None = None
+    uncertain: bool = False
 
 
 class Claimant(NamedTuple):
@@ -63,8 +72,8 @@ def claim(claimant: Claimant, facts: RoleFacts, now: datetime) -> Claim | NotCla
 
     Raises:
         RemoteUnreachableError: the push's outcome is unknown and the remote cannot be asked.
-            Nothing was launched; if the claim did arrive, the next tick finds and closes it.
-        WriteFailedError: the intent commit could not be stored; no ref was made.
+            Nothing was launched; if the claim did arrive, the next tick withdraws it.
+        WriteFailedError: the intent commit could not be stored; no ref was made anywhere.
     """
     site, writer = claimant.site, claimant.writer
     marker = _marker(facts, now)
@@ -84,8 +93,7 @@ def claim(claimant: Claimant, facts: RoleFacts, now: datetime) -> Claim | NotCla
     lost = _claim_remotely(site, site.remote, made)
     if lost is not None:
         return lost
-    _keep_locally(writer, made)
-    writer.set_tracking(made.sweep.tracking_ref(site.remote.name), intent)
+    _keep_locally(writer, made, site.remote.name)
     return _look_once_more(site, site.remote, writer, made)
 
 
@@ -127,30 +135,27 @@ def _lost(branch: str, why: str) -> NotClaimed:
 
 def _claim_remotely(site: Site, remote: Remote, made: Claim) -> NotClaimed | None:
     """None when the branch on the remote is ours."""
-    ref = made.sweep.local_ref
+    ref, uncertain = made.sweep.local_ref, False
     for last_try in (False, True):
         outcome = remote.create(made.intent, ref)
         if outcome.flag == "*":
             return None
-        there = role_refs(remote, made.sweep.role)
+        uncertain = uncertain or not outcome.answered
+        there = remote.ls(_role_pattern(made))
         if there.get(ref) == made.intent:
             return None  # it arrived, only the answer did not
-        other = _other_open(site, made, there)
+        other = _other_open(site, made, there, site.tip)
         if other is not None:
-            return _lost(made.sweep.branch, f"{other} is on {remote.name} already")
+            # A push that was not answered may still arrive, where the other sweep is another day's.
+            lost = _lost(made.sweep.branch, f"{other} is on {remote.name} already")
+            return lost._replace(uncertain=uncertain)
         if _said_why(outcome) or last_try:
-            return _refused(remote, made, outcome)
+            return _refused(remote, made, outcome)._replace(uncertain=uncertain)
     raise AssertionError("unreachable: the second try returns")  # pragma: no cover
 
 
-def role_refs(remote: Remote, role: str) -> Mapping[Ref, Oid]:
-    """The role's sweep branches on the remote, right now.
-
-    Raises:
-        RemoteUnreachableError: it did not answer.
-    """
-    found = remote.ls(f"refs/heads/run/{role}-*")
-    return {r: o for r, o in found.items() if _sweep_of(r, role) is not None}
+def _role_pattern(made: Claim) -> str:
+    return f"refs/heads/run/{made.sweep.role}-*"
 
 
 def _sweep_of(ref: Ref, role: str) -> SweepName | None:
@@ -158,17 +163,17 @@ def _sweep_of(ref: Ref, role: str) -> SweepName | None:
     return sweep if sweep is not None and sweep.role == role else None
 
 
-def _other_open(site: Site, made: Claim, there: Mapping[Ref, Oid]) -> str | None:
-    """Another unmerged sweep of the role on the remote: its branch, or None."""
+def _other_open(site: Site, made: Claim, there: Mapping[Ref, Oid], tip: Oid) -> str | None:
+    """Another unmerged sweep of the role among the remote's refs: its branch, or None."""
     for ref, oid in there.items():
         sweep = _sweep_of(ref, made.sweep.role)
         if sweep is None or oid == made.intent:
             continue
         if sweep == made.sweep:
             return sweep.branch
-        if site.reader.entry(site.tip, sweep.marker_path) is not None:
+        if site.reader.entry(tip, sweep.marker_path) is not None:
             continue  # merged: its marker is on the default branch
-        if site.reader.has(oid) and site.reader.is_ancestor(oid, site.tip):
+        if site.reader.has(oid) and site.reader.is_ancestor(oid, tip):
             continue
         return sweep.branch
     return None
@@ -188,42 +193,77 @@ def _refused(remote: Remote, made: Claim, outcome: PushOutcome) -> NotClaimed:
     )
 
 
-def _keep_locally(writer: Writer, made: Claim) -> None:
-    """The local branch is how this clone finds an orphaned sweep; the claim stands without it."""
+def _keep_locally(writer: Writer, made: Claim, remote: str) -> None:
+    """What people see of the sweep in this clone; the claim stands without it."""
     ref = made.sweep.local_ref
-    writer.break_stale_lock(ref, STALE_LOCK_SECONDS)
-    try:
+    with suppress(
+        WriteFailedError
+    ):  # somebody's lock; or a full disk, of which the launch will say
+        writer.break_stale_lock(ref, STALE_LOCK_SECONDS)
         writer.create_ref(ref, made.intent, f"sweep: begin {made.sweep.slug}")
-    except RefBlockedError:
-        return
+    with suppress(WriteFailedError):
+        writer.set_tracking(made.sweep.tracking_ref(remote), made.intent)
 
 
 def _look_once_more(site: Site, remote: Remote, writer: Writer, made: Claim) -> Claim | NotClaimed:
-    ref = made.sweep.local_ref
-    there = role_refs(remote, made.sweep.role)
-    if ref not in there:
-        withdraw(remote, writer, made.sweep, made.intent)
+    default = Ref(f"refs/heads/{site.default_branch}")
+    there = remote.ls(_role_pattern(made), default)
+    if made.sweep.local_ref not in there:
+        gone = withdraw(remote, writer, made.sweep, made.intent)
         return NotClaimed(
             Code.REFUSED,
             f"the branch {made.sweep.branch} was pushed, but {remote.name} does not show it",
             f"the push URL and the fetch URL of {remote.name} must be one repository "
             f"(git remote -v)",
+            uncertain=not gone,
         )
-    other = _other_open(site, made, there)
-    if other is None:
+    tip = site.tip
+    if there.get(default, tip) != tip:
+        tip = remote.fetch_ref(default) or tip
+    why = _merged_since(site, made, tip)
+    if why is None:
+        other = _other_open(site, made, there, tip)
+        why = other and f"{other} was claimed at the same time"
+    if why is None:
         return made
-    withdraw(remote, writer, made.sweep, made.intent)
-    return _lost(made.sweep.branch, f"{other} was claimed at the same time; ours is withdrawn")
+    gone = withdraw(remote, writer, made.sweep, made.intent)
+    return _lost(made.sweep.branch, f"{why}; ours is withdrawn")._replace(uncertain=not gone)
+
+
+def _merged_since(site: Site, made: Claim, tip: Oid) -> str | None:
+    """A sweep of the role that was merged after we looked, its branch deleted: nothing else tells
+    that this one was not due any more, or was run already.
+    """
+    if tip == site.tip:
+        return None
+    names = {name for name, _ in site.reader.names(tip, RUNS_FOLDER)}
+    names -= {name for name, _ in site.reader.names(site.tip, RUNS_FOLDER)}
+    sweeps = (SweepName.from_slug(name) for name in sorted(names))
+    new = next((s for s in sweeps if s is not None and s.role == made.sweep.role), None)
+    return None if new is None else f"{new.slug} was merged meanwhile"
 
 
 def withdraw(remote: Remote, writer: Writer, sweep: SweepName, ours: Oid) -> bool:
     """Delete our own, unlaunched claim, everywhere, as long as it is exactly what we made.
 
     Returns:
-        Whether the remote's branch is gone (a person may have built on it; then it stays).
+        Whether the remote surely has it no more. A person may have built on it: then it stays.
     """
-    gone = remote.delete(sweep.local_ref, ours).flag == "-"
-    writer.delete_ref(sweep.local_ref, ours)
+    gone = False
+    for _ in range(2):  # a dropped connection is worth a second try: it would rest until it is seen
+        gone = remote.delete(sweep.local_ref, ours).flag == "-" or _is_gone(remote, sweep)
+        if gone:
+            break
+    with suppress(WriteFailedError):
+        writer.delete_ref(sweep.local_ref, ours)
     if gone:
-        writer.set_tracking(sweep.tracking_ref(remote.name), None)
+        with suppress(WriteFailedError):
+            writer.set_tracking(sweep.tracking_ref(remote.name), None)
     return gone
+
+
+def _is_gone(remote: Remote, sweep: SweepName) -> bool:
+    try:
+        return sweep.local_ref not in remote.ls(sweep.local_ref)
+    except RemoteUnreachableError:
+        return False

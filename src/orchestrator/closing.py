@@ -11,20 +11,22 @@ deleted meanwhile is made again, because it says what was spent.
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from orchestrator.errors import OrchestratorError, RemoteUnreachableError
+from orchestrator.errors import OrchestratorError, RemoteUnreachableError, WriteFailedError
 from orchestrator.git.objects import mode_of
 from orchestrator.git.reader import Identity, Reader
 from orchestrator.git.wire import Remote
 from orchestrator.git.writer import RefBlockedError, TreeChange, Writer
-from orchestrator.leftovers import CLOSING_REFS
+from orchestrator.leftovers import pending_ref
 from orchestrator.model.marker import Marker
 from orchestrator.model.names import Oid, Ref, SweepName
 from orchestrator.model.status import Status
 from orchestrator.model.usage import UNKNOWN_USAGE, Usage
+from orchestrator.published import finish_publishing
 from orchestrator.record import closing_message, marker_change, work_message
 from orchestrator.site import Site
 
@@ -77,11 +79,6 @@ class Closed(NamedTuple):
     note: str | None = None
 
 
-def pending_ref(sweep: SweepName) -> Ref:
-    """Pins a closing commit until it is published."""
-    return Ref(CLOSING_REFS + sweep.slug)
-
-
 class Closer:
     """Writes one sweep's work and closing commits and lands them on its branch."""
 
@@ -116,8 +113,33 @@ class Closer:
             closing = self._land_remotely(self._site.remote, finished, work, closing, top)
         except (RemoteUnreachableError, NotLandedError) as error:
             return Closed(closing, published=False, note=error.message)
-        finish_publishing(self._site, self._writer, self._opened.sweep, closing)
+        with suppress(WriteFailedError):  # the pin is then still there, and the next tick tidies up
+            finish_publishing(self._site, self._writer, self._opened.sweep, closing, there=closing)
         return Closed(closing, published=True)
+
+    def give_up(self, finished: Finished) -> Oid | None:
+        """Close a sweep nobody works on, if its branch is still where it was read.
+
+        This closing is a guess, so it yields to everybody: it goes on top of nothing it has not
+        seen, makes no deleted branch again, and is pinned nowhere. None: the branch has moved or
+        is gone, or the remote did not take it; then the next tick looks again.
+
+        Raises:
+            RemoteUnreachableError: the remote cannot be asked whether it took it.
+            WriteFailedError: the commit could not be stored, or a lock is in the way.
+        """
+        tip, remote = self._opened.intent, self._site.remote
+        closing = self._closing(finished, tip, tip)
+        ref = self._opened.sweep.local_ref
+        if remote is None:
+            landed = self._writer.move_ref(ref, closing, tip, "sweep: closing")
+            return closing if landed else None
+        outcome = remote.update(closing, ref, tip)
+        if outcome.flag not in (" ", "+") and remote.ls(ref).get(ref) != closing:
+            return None
+        with suppress(WriteFailedError):
+            self._writer.set_tracking(self._opened.sweep.tracking_ref(remote.name), closing)
+        return closing
 
     def _work(self, finished: Finished) -> Oid:
         """The work commit on the intent, or the intent itself when nothing came back."""
@@ -251,19 +273,3 @@ def carry_over(
         else:
             kept.append(path)
     return changes, tuple(kept)
-
-
-def finish_publishing(site: Site, writer: Writer, sweep: SweepName, closing: Oid) -> None:
-    """The remote has the closing commit: a sweep has one home, so what was kept here goes.
-
-    A local branch that somebody checked out, or put commits on, is theirs and stays.
-    """
-    remote = site.remote_name
-    if remote is not None:
-        writer.set_tracking(sweep.tracking_ref(remote), closing)
-    ref = sweep.local_ref
-    local = site.reader.resolve(ref)
-    mine = local is not None and (local == closing or site.reader.is_ancestor(local, closing))
-    if local is not None and mine and ref not in site.reader.worktree_branches():
-        writer.delete_ref(ref, local)
-    writer.delete_ref(pending_ref(sweep), closing)

@@ -5,25 +5,50 @@ The answer only decides whether `orchestrator.recover` takes a closer look; it c
 
 import os
 
+from orchestrator.locks import signed_slugs
+from orchestrator.model.names import BRANCH_FOLDER, Ref, SweepName
 from orchestrator.observe import Snapshot
 from orchestrator.rules.facts import SweepState
+from orchestrator.site import Site
 
 CLOSING_REFS = "refs/orchestrator/closing/"
 """Private refs that pin closing commits until the remote has them, one a slug."""
+PACKED_LOCK = "packed-refs.lock"
+"""Taken by every deletion of a ref."""
+
+
+def pending_ref(sweep: SweepName) -> Ref:
+    """Pins a closing commit until it is published."""
+    return Ref(CLOSING_REFS + sweep.slug)
 
 
 def is_anything_left(snapshot: Snapshot) -> bool:
-    """Whether an open sweep may be an orphan, a closing commit is pinned, or a lock file stands."""
+    """Whether a run of this clone ended without tidying up, an open sweep may be an orphan, a
+    closing commit is pinned, or a lock file stands.
+    """
     open_sweeps = (b for facts in snapshot.facts.values() for b in facts.open_branches)
     if any(b.state in (SweepState.IN_FLIGHT, SweepState.UNPUBLISHED) for b in open_sweeps):
         return True
     site = snapshot.site
-    if any(os.path.lexists(f"{site.reader.common_dir}/{ref}.lock") for ref in _our_refs(snapshot)):
+    if signed_slugs(site.reader.common_dir) or lock_paths(site):
         return True
     return bool(site.reader.refs_below(CLOSING_REFS))
 
 
-def _our_refs(snapshot: Snapshot) -> set[str]:
-    refs = {r.name for f in snapshot.facts.values() for b in f.branches for r in b.refs}
-    today = {f.today.local_ref for f in snapshot.facts.values()}
-    return {snapshot.site.tip_ref, *refs, *today}
+def lock_paths(site: Site) -> list[str]:
+    """The lock files beside our refs, below the common directory, by what their folders hold."""
+    folders = [f"refs/heads/{BRANCH_FOLDER}", CLOSING_REFS.rstrip("/")]
+    if site.remote_name is not None:
+        folders.append(f"refs/remotes/{site.remote_name}/{BRANCH_FOLDER}")
+    found = [f"{folder}/{name}" for folder in folders for name in _locks_in(site, folder)]
+    single = (f"{site.tip_ref}.lock", PACKED_LOCK)
+    found += [path for path in single if os.path.lexists(f"{site.reader.common_dir}/{path}")]
+    return found
+
+
+def _locks_in(site: Site, folder: str) -> list[str]:
+    try:
+        names = os.listdir(f"{site.reader.common_dir}/{folder}")
+    except OSError:  # every ref of it is packed, or there is none
+        return []
+    return [name for name in names if name.endswith(".lock")]

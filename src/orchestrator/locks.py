@@ -4,6 +4,12 @@
 and nothing to clean up. They live below the repository's common directory, so that linked
 worktrees of one repository share them. They order instances on one machine only; between machines
 the remote's refs arbitrate.
+
+The lock of a sweep is signed with the dispatch it is held for, before the claim leaves this
+machine. The file outlives its holder: signed and free, it says that a run of this very clone ended
+without having put its things in order. No name of a host or path of a clone is proof of that: two
+containers can have both in common. A copy of the clone proves nothing either, so the signature
+names the file's inode.
 """
 
 import fcntl
@@ -11,11 +17,14 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
-from orchestrator.errors import CannotLookError
+from orchestrator.errors import CannotLookError, WriteFailedError
 
 STATE_FOLDER = "orchestrator"
 _POLL_SECONDS = 0.05
+_SUFFIX = ".lock"
+_MAX_BYTES = 256
 
 
 def state_folder(common_dir: str) -> str:
@@ -30,7 +39,23 @@ def clone_lock_path(common_dir: str) -> str:
 
 def sweep_lock_path(common_dir: str, slug: str) -> str:
     """The lock that is held while this clone's agent works on `slug`."""
-    return os.path.join(state_folder(common_dir), "running", slug + ".lock")
+    return os.path.join(state_folder(common_dir), "running", slug + _SUFFIX)
+
+
+def signed_slugs(common_dir: str) -> tuple[str, ...]:
+    """The slugs whose lock files are there: runs that are at work, or ended without tidying up."""
+    try:
+        names = os.listdir(os.path.join(state_folder(common_dir), "running"))
+    except OSError:
+        return ()
+    return tuple(sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX)))
+
+
+class Signature(NamedTuple):
+    """Whose run a sweep's lock was taken for, and whether its agent may have been started."""
+
+    dispatch_id: str
+    launched: bool
 
 
 class FileLock:
@@ -39,6 +64,27 @@ class FileLock:
     def __init__(self, fd: int, path: str) -> None:
         self._fd: int | None = fd
         self.path = path
+
+    def sign(self, dispatch_id: str, *, launched: bool) -> None:
+        """Note, durably, which dispatch the lock is held for.
+
+        Raises:
+            WriteFailedError: a full disk; then nothing may be claimed or launched.
+        """
+        assert self._fd is not None, "the lock is released"  # noqa: S101 - a caller's mistake
+        phase = "launched" if launched else "claiming"
+        text = f"{dispatch_id} {phase} {os.fstat(self._fd).st_ino}\n"
+        try:
+            # Both phases have eight letters: signing again changes bytes in place.
+            os.pwrite(self._fd, text.encode(), 0)
+            os.ftruncate(self._fd, len(text))
+            os.fsync(self._fd)
+        except OSError as error:
+            raise WriteFailedError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def signature(self) -> Signature | None:
+        """What was signed here before this process took the lock."""
+        return None if self._fd is None else _signature(self._fd)
 
     def release(self, *, remove: bool = False) -> None:
         """Let go. With `remove` the file goes too, while the lock is still held."""
@@ -93,6 +139,26 @@ def _try(path: str) -> FileLock | None:
         os.close(fd)
         return None
     return FileLock(fd, path)
+
+
+def signature_at(path: str) -> Signature | None:
+    """The signature of the lock at `path`, held or not. Writes nothing."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return _signature(fd)
+    finally:
+        os.close(fd)
+
+
+def _signature(fd: int) -> Signature | None:
+    """None when nobody signed, and in a copy of the file."""
+    words = os.pread(fd, _MAX_BYTES, 0).decode("utf-8", "replace").split(" ")
+    if len(words) != 3 or words[2] != f"{os.fstat(fd).st_ino}\n":  # noqa: PLR2004 - as signed
+        return None
+    return Signature(words[0], words[1] == "launched")
 
 
 def is_held(path: str) -> bool:

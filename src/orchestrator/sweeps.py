@@ -13,7 +13,7 @@ from typing import NamedTuple
 from orchestrator.errors import MissingObjectError
 from orchestrator.git.porcelain import trailers
 from orchestrator.git.reader import Reader, SweepRef
-from orchestrator.locks import is_held, sweep_lock_path
+from orchestrator.locks import is_held, signature_at, sweep_lock_path
 from orchestrator.markerfile import MarkerError, read_marker
 from orchestrator.model.marker import MarkerReading
 from orchestrator.model.names import Oid, SweepName
@@ -161,15 +161,20 @@ def _state(history: History) -> SweepState:
 
 def _alive(site: Site, sweep: SweepName, history: History) -> bool | None:
     """True while this clone's agent runs; False when it was ours and is gone; None elsewhere."""
-    if is_held(sweep_lock_path(site.reader.common_dir, sweep.slug)):
+    lock = sweep_lock_path(site.reader.common_dir, sweep.slug)
+    if is_held(lock):
         return True
-    ours = history.instance == instance_name(site.reader)
-    return False if ours or site.remote is None else None
+    if site.remote is None:
+        return False
+    signed = signature_at(lock)
+    ours = signed is not None and signed.dispatch_id == history.dispatch_id
+    return False if ours else None
 
 
 def instance_name(reader: Reader) -> str:
     """This clone, as the intent's `Instance:` trailer names it: `<host>:<clone>`, or git config.
 
+    For people: nothing is decided by it, because two containers can share host name and path.
     The second part tells clones of one host apart; it is a digest, so that no path of this
     machine gets into a commit.
     """

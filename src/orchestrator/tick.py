@@ -117,7 +117,8 @@ class _Tick:
         if not is_anything_left(snapshot):
             return snapshot
         # Most ticks find nothing to mend and nothing due; what only others need is not imported.
-        from orchestrator.recover import Mender, close_orphans, publish_pending
+        from orchestrator.orphans import close_orphans
+        from orchestrator.recover import Mender, publish_pending
 
         mender = Mender.of(site, now)
         self.progress.mended += publish_pending(mender)
@@ -161,14 +162,18 @@ class _Tick:
 
     def _dispatch(self, won: "Won") -> None:
         """Without the clone's lock: run the agent, close the sweep."""
+        result = None
         try:
+            # From here on the sweep counts as started: whatever happens, it is never started again.
+            won.lock.sign(won.claim.dispatch_id, launched=True)
             registration = won.dispatcher.registration
             self.on_event(
                 DispatchStarted(won.claim.sweep, registration.adapter, registration.timeout_s)
             )
             result = won.dispatcher.run(won.claim)
         finally:
-            won.lock.release(remove=True)
+            # What is not closed is signed for: the next tick of this clone closes it.
+            won.lock.release(remove=result is not None and result.closing is not None)
         self.progress.outcomes.append(RoleOutcome(won.verdict, won.facts, result))
 
     def _all_busy(self, reader: Reader) -> None:

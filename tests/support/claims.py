@@ -6,6 +6,7 @@ from uuid import uuid4
 from orchestrator.claim import Claim, Claimant, NotClaimed, claim
 from orchestrator.closing import Closed, Closer, Finished, Opened
 from orchestrator.git.writer import TreeChange, Writer
+from orchestrator.locks import acquire, sweep_lock_path
 from orchestrator.observe import observe
 from orchestrator.site import open_site
 from tests.support.world import World
@@ -24,9 +25,15 @@ class Attempt:
     def make(self) -> Claim | NotClaimed:
         return claim(self.claimant, self.facts, self.now)
 
-    def won(self) -> Claim:
+    def won(self, *, launched: bool = True) -> Claim:
+        """A claim that is won, signed for as a tick does it, by a tick that is there no more."""
         made = self.make()
         assert isinstance(made, Claim), made
+        common_dir = self.claimant.site.reader.common_dir
+        lock = acquire(sweep_lock_path(common_dir, made.sweep.slug))
+        assert lock is not None
+        lock.sign(made.dispatch_id, launched=launched)
+        lock.release()
         return made
 
     def changes(self, files: dict[str, str | None]) -> dict[str, TreeChange | None]:
