@@ -230,7 +230,8 @@ class _Runs:
         if entry.kind not in _FILE_KINDS:
             return self._broken(sweep, f"{path} {place} is {self._kind(entry)}, not a plain file")
         if entry.size is not None and entry.size > MAX_FILE_BYTES:
-            return self._broken(sweep, f"{path} {place} is {entry.size:,} bytes long")
+            long = f"{entry.size:,} bytes long, more than the {MAX_FILE_BYTES:,} allowed"
+            return self._broken(sweep, f"{path} {place} is {long}")
         try:
             reading = read_marker(self._reader.read_blob(entry.oid, MAX_FILE_BYTES), sweep)
         except MarkerError as error:

@@ -299,6 +299,11 @@ def digest_everything(path: Path) -> dict[str, str]:
     return state
 
 
+def digest_folder(path: Path) -> dict[str, str]:
+    """Every file and folder below `path`, a repository or not, a damaged one too."""
+    return _files(path, skip=None)
+
+
 def objects(path: Path) -> frozenset[str]:
     """The ids of every object in the repository, reachable or not."""
     listed = git(path, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")

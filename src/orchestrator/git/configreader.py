@@ -1,13 +1,16 @@
 """Reading a repository's configuration: its remotes, what kind of clone it is, who commits."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import pygit2
+from pygit2.enums import ConfigLevel
 
 from orchestrator.git import opening
 from orchestrator.git.objects import clean_person
 
+_FETCHES = re.compile(r"remote\.(.+)\.fetch")
 _FALLBACK_NAME = "orchestrator"
 _FALLBACK_EMAIL = "orchestrator@localhost"
 
@@ -47,8 +50,18 @@ class ConfigReader:
         return any(self.config_bool(f"remote.{r}.promisor", default=False) for r in self.remotes())
 
     def remotes(self) -> tuple[str, ...]:
-        """The configured remotes' names, in configuration order."""
-        return tuple(name for name in self.repository.remotes.names() if name is not None)
+        """The configured remotes' names, in configuration order.
+
+        One that lost its URL counts, as it does for git: without it everything would seem to
+        happen in this repository. What the user's own configuration says about remotes everywhere
+        makes none.
+        """
+        named = [name for name in self.repository.remotes.names() if name is not None]
+        for entry in self.repository.config:
+            match = _FETCHES.fullmatch(entry.name)
+            if match and entry.level >= ConfigLevel.LOCAL:
+                named.append(match[1])
+        return tuple(dict.fromkeys(named))
 
     def config(self, name: str) -> str | None:
         """The last value of a configuration variable, or None when it is not set."""

@@ -226,7 +226,7 @@ class ObjectReader(ConfigReader):
         if closed is not None:
             return closed
         if self.is_partial:
-            hint = "this is a partial clone: fetch it with: git cat-file -p " + oid
+            hint = "this is a partial clone: run it with --fetch, or first: git cat-file -p " + oid
         elif self.is_shallow:
             hint = "this is a shallow clone: complete it with: git fetch --unshallow"
         else:
