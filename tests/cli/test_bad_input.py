@@ -50,7 +50,7 @@ FILES = {
         "merge keys (<<)",
         "write the keys out",
     ),
-    "deeply nested": ("schedules: " + "[" * 3000, "more than 16 levels", "close the brackets"),
+    "deeply nested": ("schedules: " + "[" * 200, "more than 16 levels", "close the brackets"),
     "deeply nested maps": (
         "schedules: " + "{a: " * 99,
         "more than 16 levels",
