@@ -136,7 +136,8 @@ def test_several_roles_are_swept_one_after_the_other(tmp_path: Path) -> None:
     policy = (
         "schedules:\n  historian:\n    every: 1d\n  second:\n    every: 2d\n"
         "  off:\n    every: 1d\n    enabled: false\n  broken:\n    every: 1w\n"
-        "roles:\n  second:\n    adapter: builtin\n    estimate_usd: 0\n  off:\n    adapter: builtin\n"
+        "roles:\n  second:\n    adapter: builtin\n    estimate_usd: 0\n"
+        "  off:\n    adapter: builtin\n"
     )
     world = World.with_remote(tmp_path, {**FILES, "orchestrator.yaml": policy})
     evaluation = world.tick()
