@@ -80,7 +80,10 @@ class FileLock:
             os.ftruncate(self._fd, len(text))
             os.fsync(self._fd)
         except OSError as error:
-            raise WriteFailedError(f"cannot write {self.path}: {error.strerror}") from error
+            raise WriteFailedError(
+                f"cannot write {self.path}: {error.strerror}",
+                f"is there room and permission? df -h {os.path.dirname(self.path)}",
+            ) from error
 
     def signature(self) -> Signature | None:
         """What was signed here before this process took the lock."""

@@ -1,6 +1,5 @@
 """What a refusal must look like: one sentence, a way out, an exit code, and no trace of Python."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +52,3 @@ def assert_plain(said: Said) -> None:
         assert "this is a bug" not in text
         assert "\x1b" not in text
         assert all(c.isprintable() or c == "\n" for c in text)
-
-
-def let_everybody_pass(path: Path) -> None:
-    """Open the folders above `path`, so that a child without rights reaches it."""
-    for folder in [*path.parents]:
-        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o055)

@@ -24,6 +24,9 @@ def use_home(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Make pygit2 read the configuration git will read; say what is odd about this machine.
 
     pygit2 looked HOME up once, when it was imported; this is what `environ` says now.
+
+    Raises:
+        CannotLookError: this user may not read what is there.
     """
     home = home_of(environ)
     notes: tuple[str, ...] = ()
@@ -31,12 +34,29 @@ def use_home(environ: Mapping[str, str]) -> tuple[str, ...]:
         taken = f"{home} from the password database is used" if home else "no configuration is read"
         notes = (f"HOME is not set, {taken}; set HOME in the crontab or unit to be sure of it",)
     folder = home or _NOWHERE
+    _require_home(folder)
     xdg = environ.get("XDG_CONFIG_HOME") or str(Path(folder) / ".config")
     _search(ConfigLevel.GLOBAL, folder)
     _search(ConfigLevel.XDG, str(Path(xdg) / "git"))
     if environ.get("GIT_CONFIG_NOSYSTEM", "").lower() in ("1", "true", "yes", "on"):
         _search(ConfigLevel.SYSTEM, _NOWHERE)
     return notes
+
+
+def _require_home(folder: str) -> None:
+    """Another user's HOME, as `sudo` leaves it: neither pygit2 nor git would get past it."""
+    settings = os.path.join(folder, ".gitconfig")
+    try:
+        os.stat(settings)
+    except PermissionError as error:
+        raise CannotLookError(
+            f"HOME is {folder}, which this user may not enter",
+            "set HOME to this user's own folder (sudo -H does)",
+        ) from error
+    except OSError:
+        return
+    if not os.access(settings, os.R_OK):
+        raise _permission(Path(settings))
 
 
 def _search(level: ConfigLevel, folder: str) -> None:
