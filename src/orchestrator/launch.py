@@ -34,6 +34,8 @@ _MERGE_DEPTH = 5_000
 """How many first-parent commits are looked through for the last sweep's merge."""
 _INTENT_DEPTH = 200
 _TRANSCRIPTS_KEPT = 50
+HOME = "home"
+"""The run's private HOME, beside its working copy."""
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class Launcher:
 
     def _in_folder(self, claimed: Claim, since: Oid | None, folder: Path) -> Finished:
         site, chosen = self.claimant.site, adapter(self.registration.adapter)
-        request = self._request(claimed, since, folder / "tree")
+        request = self._request(claimed, since, folder)
         if self.registration.adapter != "builtin":
             text = instructions(site.reader, self.registration, site.tip)
             page = self._page(request, claimed, folder)
@@ -76,11 +78,11 @@ class Launcher:
         with workcopy(
             site.git, site.reader, folder / "tree", claimed.intent, branch, checkout=plan.checkout
         ) as tree:
-            result = self._run(plan, claimed, tree, folder / "home", self.registration.timeout_s)
+            result = self._run(plan, claimed, tree, folder / HOME, self.registration.timeout_s)
             report = chosen.parse(result, request)
             return self._harvested(claimed, plan, tree, _judged(result, report))
 
-    def _request(self, claimed: Claim, since: Oid | None, tree: Path) -> Request:
+    def _request(self, claimed: Claim, since: Oid | None, folder: Path) -> Request:
         site, marker = self.claimant.site, claimed.marker
         return Request(
             registration=self.registration,
@@ -90,11 +92,12 @@ class Launcher:
             since=since,
             covering_since=marker.covering_since,
             at=marker.at,
-            workdir=tree,
+            workdir=folder / "tree",
             prompt="",
             budget_usd=marker.cost_limit_usd,
             timeout_s=self.registration.timeout_s,
             operator=operator_of(site),
+            home=folder / HOME,
         )
 
     def _page(self, request: Request, claimed: Claim, folder: Path) -> str:
@@ -154,12 +157,12 @@ class Launcher:
         except HarvestError as error:
             line = self._line(f"{Status.BAD_OUTPUT.value}: {error.message}")
             return Finished(Status.BAD_OUTPUT, report.usage, line)
-        status = report.status
+        status, words = report.status, report.error
         if status is Status.OK and not found.changes:
-            status = Status.NO_CHANGE
+            status, words = _without_changes(report)
         failed = None
         if not status.completed:
-            failed = self._line(f"{status.value}: {report.error or 'it did not say why'}")
+            failed = self._line(f"{status.value}: {words or 'it did not say why'}")
         left_out = found.left_out
         if found.more:
             left_out = (*left_out, (f"{found.more} more paths", "not listed"))
@@ -190,6 +193,13 @@ class Launcher:
             ),
             None,
         )
+
+
+def _without_changes(report: Report) -> tuple[Status, str | None]:
+    """Nothing to do, or nothing allowed: an agent that was refused something says ok as well."""
+    if report.denied is None:
+        return Status.NO_CHANGE, None
+    return Status.DENIED, report.denied
 
 
 def _judged(result: ProcessResult, report: Report) -> Report:

@@ -36,12 +36,17 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Whether an adapter's program can be started here, found out without starting an agent."""
+    """Whether an adapter's program can be started here, found out without starting an agent.
+
+    Attributes:
+        flags: the options its help names, for `plan` to choose from.
+    """
 
     ok: bool
     program: str | None = None
     reason: str | None = None
     hint: str | None = None
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Request:
         prompt: the role's instructions and the findings page, Markdown.
         budget_usd: the cap in force, US dollars.
         timeout_s: the time limit, seconds.
+        home: the private HOME the run will have; it is made just before the start.
     """
 
     registration: Registration
@@ -72,6 +78,7 @@ class Request:
     budget_usd: float | None
     timeout_s: float
     operator: Operator
+    home: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +141,14 @@ class Report:
 
     Attributes:
         error: one sentence when the status is not a completed one; not yet redacted or cut.
+        denied: what the agent was refused, in words. A run that was refused something and changed
+            nothing is `denied`, where it would else count as having found nothing to do.
     """
 
     status: Status
     usage: Usage = UNKNOWN_USAGE
     error: str | None = None
+    denied: str | None = None
 
 
 class Adapter(Protocol):

@@ -23,10 +23,11 @@ from orchestrator.adapters.base import (
     Report,
     Request,
 )
+from orchestrator.adapters.program import on_path
 from orchestrator.errors import OrchestratorError
 from orchestrator.model.config import Registration
-from orchestrator.model.timing import iso
 from orchestrator.model.status import Status
+from orchestrator.model.timing import iso
 from orchestrator.model.usage import UNKNOWN_USAGE, CostSource, Usage
 
 VERSION = 1
@@ -58,7 +59,7 @@ class CommandAdapter:
             return _there(program, Path(program))
         if "/" in program:
             return _relative(program)
-        found = _on_path(program, operator.environment.get("PATH", os.defpath))
+        found = on_path(program, operator.environment.get("PATH", os.defpath))
         if found is None:
             return Probe(
                 ok=False,
@@ -134,15 +135,6 @@ def _relative(program: str) -> Probe:
             hint="name a file of the repository, a program on PATH, or an absolute path",
         )
     return Probe(ok=True, program=program)
-
-
-def _on_path(program: str, path: str) -> str | None:
-    """The first executable of that name; a relative entry of PATH would be the agent's folder."""
-    for folder in path.split(os.pathsep):
-        candidate = Path(folder) / program
-        if folder.startswith("/") and candidate.is_file() and os.access(candidate, os.X_OK):
-            return str(candidate)
-    return None
 
 
 def _ask(request: Request) -> bytes:

@@ -35,6 +35,9 @@ class BuiltIn(NamedTuple):
 
 ADAPTERS: Mapping[str, BuiltIn] = {
     "builtin": BuiltIn("orchestrator.adapters.builtin", "BuiltinAdapter", priced=False),
+    "claude-code": BuiltIn("orchestrator.adapters.claude_code", "ClaudeCodeAdapter", priced=True),
+    "codex": BuiltIn("orchestrator.adapters.codex", "CodexAdapter", priced=True),
+    "gemini": BuiltIn("orchestrator.adapters.gemini", "GeminiAdapter", priced=True),
     "command": BuiltIn("orchestrator.adapters.command", "CommandAdapter", priced=True),
 }
 
