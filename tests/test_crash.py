@@ -83,6 +83,10 @@ def copy_of(scene: Scene, root: Path) -> Scene:
     shutil.copytree(scene.root, root, symlinks=True)
     config = root / "home" / ".git" / "config"
     config.write_text(config.read_text("utf-8").replace(str(scene.root), str(root)), "utf-8")
+    # A copied clone is nobody's proof that its runs ended; here the copy shall be the clone itself.
+    for lock in (root / "home" / ".git" / "orchestrator" / "running").glob("*.lock"):
+        words = lock.read_text("utf-8").split(" ")
+        lock.write_text(" ".join([*words[:2], f"{lock.stat().st_ino}\n"]), "utf-8")
     return Scene(root, scene.remote)
 
 
