@@ -42,7 +42,7 @@ def error(run: Run, path: Path, *options: str, code: int, words: str, hint: str 
 
 # -- the policy --------------------------------------------------------------------------------
 
-FILES = {
+FILES: dict[str, tuple[str | bytes, str, str]] = {
     "two megabytes": (POLICY + "#" * 2_000_000, "2,000,038 bytes long", "a few lines a role"),
     "alias bomb": ("a: &a [x, x]\nb: &b [*a, *a]\n" + POLICY, "anchors (&a)", "write each value"),
     "merge keys": (
@@ -130,7 +130,7 @@ def test_two_roles_that_differ_only_in_case_are_both_refused(run: Run, tmp_path:
 
 # -- markers -----------------------------------------------------------------------------------
 
-MARKERS = {
+MARKERS: dict[str, tuple[str | bytes, str]] = {
     "a list": ("- a\n", "found a list"),
     "a date": ("2026-11-29\n", "found the date 2026-11-29"),
     "a scalar": ("hello\n", 'found the text "hello"'),

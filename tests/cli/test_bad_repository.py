@@ -71,7 +71,10 @@ def test_reftable(run: Run, tmp_path: Path) -> None:
 
 
 def _ref(text: bytes) -> Callable[[Path], None]:
-    return lambda path: (path / ".git/refs/heads/main").write_bytes(text) and None
+    def damage(path: Path) -> None:
+        (path / ".git/refs/heads/main").write_bytes(text)
+
+    return damage
 
 
 def _head(path: Path) -> None:
