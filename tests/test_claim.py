@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.claim import Claim, NotClaimed
+from orchestrator.claim import Claim, NotClaimed, withdraw
 from orchestrator.errors import RemoteUnreachableError
+from orchestrator.git.writer import Writer
 from orchestrator.model.names import Ref
 from orchestrator.rules.verdict import Code
 from tests.support import repos
@@ -165,3 +166,39 @@ def test_a_push_url_that_is_another_repository_is_found_out(tmp_path: Path) -> N
     assert refused.code is Code.REFUSED
     assert "push URL" in (refused.hint or "")
     assert runs(elsewhere) == runs(world.home) == {}
+
+
+@pytest.mark.parametrize("how", ["merge", "squash"])
+def test_a_sweep_that_was_run_merged_and_deleted_since_our_look_is_not_run_again(
+    how: str, tmp_path: Path
+) -> None:
+    world = World.with_remote(tmp_path)
+    other = repos.clone(world.shared, tmp_path / "other")
+    late = Attempt(world)
+    assert world.only(other).sweep is not None
+    world.merge(world.today(), how=how, keep=False)
+    lost = late.make()
+    assert isinstance(lost, NotClaimed)
+    assert lost.code is Code.LOST_RACE
+    assert "was merged meanwhile" in lost.reason
+    assert runs(world.shared) == runs(world.home) == {}
+
+
+def test_a_default_branch_that_only_moved_on_does_not_stop_a_claim(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    waiting = Attempt(world)
+    repos.commit_files(world.shared, {"docs/other.md": "x\n"})
+    assert isinstance(waiting.make(), Claim)
+
+
+def test_a_withdrawal_whose_answer_never_came_is_asked_back(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    with http_server(tmp_path) as server:
+        repos.git(world.home, "remote", "set-url", "origin", server.url(world.shared.name))
+        made = Attempt(world).make()
+        assert isinstance(made, Claim)
+        site = Attempt(world).claimant.site
+        assert site.remote is not None
+        server.after_push = "drop"
+        assert withdraw(site.remote, Writer(site.reader), made.sweep, made.intent)
+    assert runs(world.shared) == runs(world.home) == {}

@@ -61,6 +61,7 @@ def test_a_commit_a_person_pushed_meanwhile_stays_below_the_closing(tmp_path: Pa
     assert repos.git(world.shared, "rev-parse", f"{branch}^1") == theirs
     assert repos.read(world.shared, f"{branch}:docs/note.md") == "mine\n"
     assert repos.read(world.shared, f"{branch}:docs/guide.md") == "# Better\n"
+    assert not [r for r in repos.refs(world.home) if r.startswith(("refs/heads/run", "refs/orch"))]
 
 
 def test_a_file_both_changed_keeps_theirs_and_both_versions_stay_in_the_history(

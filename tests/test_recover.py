@@ -1,17 +1,24 @@
 """What a crash leaves is put right by the next tick, and by nobody too early."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from orchestrator.closing import Finished
+from orchestrator.dispatch import work_root
+from orchestrator.leftovers import pending_ref
 from orchestrator.locks import clone_lock_path, held, sweep_lock_path
 from orchestrator.model.status import Status
 from orchestrator.model.usage import CostSource, Usage
+from orchestrator.observe import observe
+from orchestrator.orphans import close_orphans
 from orchestrator.record import write_intent
+from orchestrator.recover import Mender
 from orchestrator.rules.facts import SweepState
 from orchestrator.rules.verdict import Action, Code
+from orchestrator.site import open_site
 from orchestrator.sweeps import instance_name
 from tests.support import repos
 from tests.support.claims import Attempt
@@ -188,3 +195,175 @@ def test_what_a_killed_tick_left_running_is_ended(tmp_path: Path) -> None:
     finally:
         left.kill()
         left.wait()
+
+
+def branches(path: Path) -> list[str]:
+    return [r for r in repos.refs(path) if r.startswith("refs/heads/run/")]
+
+
+def test_a_claim_whose_agent_never_started_is_withdrawn_and_the_sweep_starts(
+    tmp_path: Path,
+) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won(launched=False)
+    evaluation = world.tick()
+    assert evaluation.mended == (f"withdrew {made.sweep.branch}: its agent was never started",)
+    (outcome,) = evaluation.outcomes
+    assert outcome.sweep is not None
+    assert outcome.sweep.failed is None
+    assert branches(world.shared) == [made.sweep.local_ref]
+    assert branches(world.home) == []
+
+
+def test_a_claim_a_person_built_on_is_closed_and_not_withdrawn(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won(launched=False)
+    theirs = repos.commit_files(world.shared, {"x.txt": "x"}, branch=made.sweep.branch)
+    world.tick()
+    assert repos.git(world.shared, "rev-parse", f"{made.sweep.branch}^") == theirs
+    assert "interrupted" in failed(world, made.sweep.branch, made.sweep.marker_path)
+
+
+def test_another_clone_that_calls_itself_the_same_closes_nothing(tmp_path: Path) -> None:
+    """Two containers can share host name, path and configuration."""
+    world = World.with_remote(tmp_path)
+    other = repos.clone(world.shared, tmp_path / "other")
+    for clone in (world.home, other):
+        repos.git(clone, "config", "orchestrator.instance", "runner")
+    made = Attempt(world).won()
+    assert world.tick(other).mended == ()
+    assert repos.tip(world.shared, made.sweep.branch) == made.intent
+    assert len(world.tick().mended) == 1
+
+
+def test_a_copy_of_the_clone_closes_nothing(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won()
+    shutil.copytree(world.home, tmp_path / "copy", symlinks=True)
+    assert world.tick(tmp_path / "copy").mended == ()
+    assert repos.tip(world.shared, made.sweep.branch) == made.intent
+
+
+def test_a_moved_clone_still_knows_its_runs(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won()
+    world.home = world.home.rename(tmp_path / "moved")
+    assert world.tick().mended == (f"closed {made.sweep.branch} as failed: interrupted",)
+
+
+def test_a_run_that_ended_after_the_look_is_not_taken_for_an_orphan(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    attempt = Attempt(world)
+    made = attempt.won()
+    site = open_site(world.settings(), fetch=True)
+    stale = observe(site, world.now)
+    closed = attempt.close(made, Finished(Status.OK, Usage(7, 8, 0.09, CostSource.REPORTED)))
+    assert close_orphans(Mender.of(site, world.now), stale.facts) == ()
+    assert repos.tip(world.shared, made.sweep.branch) == closed.commit
+
+
+def test_giving_up_yields_to_the_closing_that_came_first(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    other = repos.clone(world.shared, tmp_path / "other")
+    attempt = Attempt(world)
+    made = attempt.won()
+    world.wait(days=3)
+    site = open_site(world.settings(other), fetch=True)
+    facts = observe(site, world.now).facts
+    closed = attempt.close(made, Finished(Status.OK, Usage(7, 8, 0.09, CostSource.REPORTED)))
+    assert close_orphans(Mender.of(site, world.now), facts) == ()
+    assert repos.tip(world.shared, made.sweep.branch) == closed.commit
+
+
+def test_giving_up_does_not_make_a_deleted_branch_again(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won()
+    site = open_site(world.settings(), fetch=True)
+    facts = observe(site, world.now).facts
+    repos.git(world.shared, "update-ref", "-d", made.sweep.local_ref)
+    assert close_orphans(Mender.of(site, world.now), facts) == ()
+    assert branches(world.shared) == []
+    world.tick()
+    assert branches(world.home) == []
+
+
+def test_a_reviewers_copy_of_a_sweep_the_remote_lost_is_not_dropped(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    other = repos.clone(world.shared, tmp_path / "other")
+    made = Attempt(world).won()
+    repos.git(other, "fetch", "--quiet", "origin", f"{made.sweep.branch}:{made.sweep.branch}")
+    repos.git(world.shared, "update-ref", "-d", made.sweep.local_ref)
+    evaluation = world.tick(other)
+    assert evaluation.mended == ()
+    assert evaluation.outcomes[0].verdict.state is SweepState.UNPUBLISHED
+    assert branches(other) == [made.sweep.local_ref]
+
+
+def test_an_old_lock_on_a_pin_does_not_stop_the_mending(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won()
+    lock = world.home / ".git" / f"{pending_ref(made.sweep)}.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    os.utime(lock, (1, 1))
+    packed = world.home / ".git" / "packed-refs.lock"
+    packed.touch()
+    os.utime(packed, (1, 1))
+    mended = " ".join(world.tick().mended)
+    assert "removed a stale lock" in mended
+    assert f"closed {made.sweep.branch}" in mended
+    assert not lock.exists()
+    assert not packed.exists()
+
+
+def test_a_ref_somebody_has_locked_just_now_leaves_the_other_roles_alone(tmp_path: Path) -> None:
+    world = World.alone(tmp_path)
+    made = Attempt(world).won()
+    lock = world.home / ".git" / f"{made.sweep.local_ref}.lock"
+    lock.touch()
+    evaluation = world.tick()
+    assert f"{made.sweep.branch} waits" in evaluation.mended[0]
+    assert evaluation.outcomes[0].verdict.state is SweepState.IN_FLIGHT
+    lock.unlink()
+    assert world.tick().mended == (f"closed {made.sweep.branch} as failed: interrupted",)
+
+
+def test_without_a_remote_a_pinned_closing_lands_with_its_usage(tmp_path: Path) -> None:
+    """Killed between the pin and the branch: the agent's report is not thrown away."""
+    world = World.alone(tmp_path)
+    attempt = Attempt(world)
+    made = attempt.won()
+    attempt.close(made, Finished(Status.OK, Usage(7, 8, 0.09, CostSource.REPORTED)))
+    closing = repos.tip(world.home, made.sweep.branch)
+    repos.git(world.home, "update-ref", made.sweep.local_ref, made.intent)
+    repos.git(world.home, "update-ref", pending_ref(made.sweep), closing)
+    assert "published the closing commit" in world.tick().mended[0]
+    assert repos.tip(world.home, made.sweep.branch) == closing
+    assert pending_ref(made.sweep) not in repos.refs(world.home)
+
+
+def test_a_pinned_closing_that_was_merged_and_deleted_is_not_published_again(
+    tmp_path: Path,
+) -> None:
+    world = World.with_remote(tmp_path)
+    attempt = Attempt(world)
+    made = attempt.won()
+    closed = attempt.close(made, Finished(Status.OK, Usage(7, 8, 0.09, CostSource.REPORTED)))
+    repos.git(world.home, "update-ref", pending_ref(made.sweep), closed.commit)
+    repos.git(world.home, "update-ref", made.sweep.local_ref, closed.commit)
+    world.merge(made.sweep, how="squash", keep=False)
+    world.tick()
+    assert branches(world.shared) == branches(world.home) == []
+    assert pending_ref(made.sweep) not in repos.refs(world.home)
+
+
+def test_the_working_copy_of_a_killed_run_is_removed(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    attempt = Attempt(world)
+    made = attempt.won()
+    name = f"{made.sweep.slug}-{made.dispatch_id}"
+    folder = Path(work_root(attempt.claimant.site)) / name / "tree"
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+    world.tick()
+    assert not folder.parent.exists()
