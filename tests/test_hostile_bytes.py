@@ -58,7 +58,9 @@ def could_be_due(data: bytes) -> bool:
         return False
     schedules = found.get("schedules") if isinstance(found, dict) else None
     entry = schedules.get("historian") if isinstance(schedules, dict) else None
-    every = entry.get("every") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict):
+        return False
+    every = entry.get("every")
     if not isinstance(every, str) or entry.get("enabled", True) is not True:
         return False
     number, unit = every.strip()[:-1], every.strip()[-1:]

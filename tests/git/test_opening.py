@@ -175,7 +175,7 @@ def test_a_folder_this_user_may_not_enter_is_named(tmp_path: Path, closed: str) 
         [sys.executable, "-c", _AS_NOBODY, str(path)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)},
         check=False,
     )
     (path / closed).chmod(0o755)
