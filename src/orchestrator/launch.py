@@ -176,9 +176,10 @@ class Launcher:
         since = claimed.marker.covering_since
         if since is None:
             return None
-        history = History.open(site.reader.common_dir)
-        explicit = last_base(site.reader, claimed.base, self._last(claimed), since)
-        return history.window_start(claimed.base, since, explicit)
+        known = last_base(site.reader, claimed.base, self._last(claimed), since)
+        if known is not None and site.reader.has(known):
+            return known
+        return History.open(site.reader.common_dir).window_start(claimed.base, since)
 
     def _last(self, claimed: Claim) -> SweepName | None:
         """The merged sweep the window starts at: the newest one dispatched at that time."""

@@ -15,6 +15,7 @@ import pygit2
 from pygit2.enums import DeltaStatus, DiffFind, ObjectType
 
 from orchestrator.errors import CannotLookError, MissingObjectError
+from orchestrator.git.loose import is_whole
 from orchestrator.git.objects import Mode, read_commit, read_tree
 from orchestrator.model.names import RUNS_FOLDER, Oid
 
@@ -263,6 +264,8 @@ class History:
         return {path: tuple(touches) for path, touches in found.items()}
 
     def _raw(self, oid: Oid, kind: ObjectType) -> bytes | None:
+        if not is_whole(self._repository.path, oid):
+            return None  # libgit2 would never return from it
         try:
             found, data = self._repository.odb.read(oid)
         except (KeyError, ValueError, pygit2.GitError):
