@@ -47,5 +47,13 @@ def seal(sealed_home: Path) -> Iterator[None]:
         assert not any(sealed_home.iterdir()), "the test wrote into the sealed HOME"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line which real agents were not here to be tried."""
+    from tests.support.live import notice
+
+    if said := notice():
+        terminalreporter.write_line(said)
+
+
 def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != _VOLATILE}

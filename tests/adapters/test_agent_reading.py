@@ -178,3 +178,29 @@ def test_codex_is_paid_call_by_call_where_its_session_tells(tmp_path: Path) -> N
     )
     assert found.usage[:2] == (400_000, 400)
     assert found.usage.cost_usd == pytest.approx(2 * 0.503)
+
+
+@pytest.mark.parametrize(
+    ("codes", "denied"),
+    [((1,), True), ((1, 2), True), ((1, 0), False), ((0,), False), ((), False)],
+)
+def test_codex_commands_that_all_failed_are_said_also_when_only_its_session_tells(
+    codes: tuple[int, ...], *, denied: bool, tmp_path: Path
+) -> None:
+    sessions = tmp_path / ".codex" / "sessions"
+    sessions.mkdir(parents=True)
+    lines = [
+        {
+            "type": "response_item",
+            "payload": {
+                "type": "function_call_output",
+                "output": f"Chunk ID: 8f52e1\nProcess exited with code {code}\nOutput:\n",
+            },
+        }
+        for code in codes
+    ]
+    (sessions / "rollout-1.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    done = captured("codex-readonly").stdout
+    found = adapter("codex").parse(printed(done, home=tmp_path), request("codex"))
+    words = "none of its commands and changes succeeded"
+    assert (found.status, found.denied) == (Status.OK, words if denied else None)

@@ -6,7 +6,8 @@ killed, it prints no usage; its session files in the HOME have it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.adapters import program
 from orchestrator.adapters.base import Operator, Plan, Probe, ProcessResult, Report, Request
@@ -54,6 +55,7 @@ _SETTINGS = (
 )
 _WITHOUT = ("plugins", "unbounded_connection_retries")  # else it waits for ever for its service
 _PASSED = ("CODEX_CA_CERTIFICATE",)
+_EXIT = re.compile(r"(?:exited with code|[Ee]xit code:) (-?\d+)")
 _ENDINGS = ("turn.completed", "turn.failed")
 
 
@@ -93,17 +95,21 @@ class CodexAdapter:
         """The last `turn.completed` or `turn.failed`; tokens also from the session files."""
         final: Json = {}
         words = None
+        done: list[bool] = []
         for record in json_lines(result.stdout):
             if record.get("type") in _ENDINGS:
                 final = record
             elif record.get("type") == "error":
                 words = sentence(record.get("message")) or words
+            elif record.get("type") == "item.completed":
+                done += _worked(table(record.get("item")))
         calls = _calls(result, request.registration.model)
         if final.get("type") == "turn.completed":
             total = _call(table(final.get("usage")), _model(calls, request))
             if total is not None and not _same(calls, total):
                 calls = [total]
-            return report(result, Reading(True, computed(calls, PROVIDER, request.at)))
+            usage = computed(calls, PROVIDER, request.at)
+            return report(result, Reading(True, usage, denied=_denied([*done, *_exits(result)])))
         usage = computed(calls, PROVIDER, request.at)
         if final.get("type") == "turn.failed":
             words = sentence(table(final.get("error")).get("message")) or words
@@ -111,6 +117,31 @@ class CodexAdapter:
                 result, Reading(False, usage, trouble(words or "") or Status.FAILED, words)
             )
         return report(result, Reading(False, usage, words=words))
+
+
+def _worked(item: Json) -> list[bool]:
+    """Whether a command, or a change of files, worked; nothing for other items."""
+    if item.get("type") not in ("command_execution", "file_change"):
+        return []
+    return [item.get("status") == "completed" and item.get("exit_code", 0) == 0]
+
+
+def _exits(result: ProcessResult) -> Iterator[bool]:
+    """The same from the session files: of a quick command, the output tells nothing."""
+    for data in session_files(result.home, ".codex/sessions", "rollout-*.jsonl"):
+        for record in json_lines(data):
+            payload = table(record.get("payload"))
+            if payload.get("type") in ("function_call_output", "custom_tool_call_output"):
+                code = _EXIT.search(str(payload.get("output"))[:4096])
+                if code is not None:
+                    yield code[1] == "0"
+
+
+def _denied(done: Sequence[bool]) -> str | None:
+    """Its sandbox refuses as the system does: by the failure of a command."""
+    if not done or any(done):
+        return None
+    return "none of its commands and changes succeeded"
 
 
 def _gateway(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -44,18 +44,6 @@ _WANTED = Wanted(
     keys=("GEMINI_API_KEY",),
     install="npm install -g @google/gemini-cli",
 )
-_SETTINGS = {
-    "security": {"auth": {"selectedType": "gemini-api-key"}},
-    "model": {"maxSessionTurns": MAX_TURNS},
-    "general": {
-        "enableAutoUpdate": False,
-        "enableAutoUpdateNotification": False,
-        "maxAttempts": 3,  # by default a service that is down is tried for minutes
-    },
-    "privacy": {"usageStatisticsEnabled": False},
-    "hooksConfig": {"enabled": False},
-    "skills": {"enabled": False},
-}
 SYSTEM_SETTINGS = "system-settings.json"
 """In the HOME: what wins over the repository's own `.gemini/settings.json`."""
 
@@ -84,7 +72,7 @@ class GeminiAdapter:
         argv += ["--approval-mode", "auto_edit", "--skip-trust"]
         argv += ["--allowed-mcp-server-names", _NOBODY, "--extensions", _NOBODY]
         environment = path_for(argv[0], request.operator.environment)
-        settings = json.dumps(_SETTINGS).encode()
+        settings = json.dumps(_settings()).encode()
         home_files = {".gemini/settings.json": settings}
         if request.home is not None:
             home_files[SYSTEM_SETTINGS] = settings
@@ -113,6 +101,21 @@ class GeminiAdapter:
         usage = computed(calls, PROVIDER, request.at)
         status, words = _error(result, final)
         return report(result, Reading(False, usage, status, words))
+
+
+def _settings() -> dict[str, object]:
+    return {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "model": {"maxSessionTurns": MAX_TURNS},
+        "general": {
+            "enableAutoUpdate": False,
+            "enableAutoUpdateNotification": False,
+            "maxAttempts": 3,  # by default a service that is down is tried for minutes
+        },
+        "privacy": {"usageStatisticsEnabled": False},
+        "hooksConfig": {"enabled": False},
+        "skills": {"enabled": False},
+    }
 
 
 def _error(result: ProcessResult, final: Json | None) -> tuple[Status | None, str | None]:
