@@ -30,10 +30,11 @@ from orchestrator.closing import Closed, Closer, Finished, Opened
 from orchestrator.errors import OrchestratorError, WriteFailedError
 from orchestrator.model.config import Registration
 from orchestrator.model.status import Status
-from orchestrator.outcome import SweepResult
+from orchestrator.outcome import SweepResult, Withdrawn
 from orchestrator.site import Site
 from orchestrator.stop import StopFlag
 from orchestrator.text import safe_line
+from orchestrator.withdrawal import settle
 
 _WORK_DIR_HINT = "give access, or name another folder: git config orchestrator.workDir FOLDER"
 FAILED_LENGTH = 200
@@ -80,8 +81,10 @@ class Dispatcher:
     clock: Callable[[], datetime]
     stop: StopFlag
 
-    def run(self, claimed: Claim) -> SweepResult:
+    def run(self, claimed: Claim) -> SweepResult | Withdrawn:
         """Launch the agent and close the sweep, whatever comes of it.
+
+        Where the agent's service could not be used at all, the claim is given back instead.
 
         An error of ours on the way still closes the sweep as failed, and is raised after that.
         """
@@ -99,6 +102,10 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - the sweep is closed first, then it is raised
             unforeseen = error
             finished = Finished(Status.FAILED, failed=f"internal error: {type(error).__name__}")
+        if unforeseen is None:
+            given_back = settle(self.claimant, claimed, self.registration, finished, self.clock())
+            if given_back is not None:
+                return given_back
         result = self._close(claimed, finished, launcher.transcript)
         if unforeseen is not None:
             raise unforeseen

@@ -23,7 +23,7 @@ from orchestrator.outcome import Evaluation, RoleOutcome
 from orchestrator.rules.engine import evaluate
 from orchestrator.rules.facts import BrokenMarker, MergedSweep, RoleFacts
 from orchestrator.site import Settings, Site, open_site
-from orchestrator.sweeps import merged_before_closing, read_branches
+from orchestrator.sweeps import backoff_of, merged_before_closing, read_branches
 
 MAX_FILE_BYTES = 64 * 1024
 _FILE_KINDS = ("blob", "executable")
@@ -122,6 +122,7 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
             remote=site.remote_name,
             estimate_usd=known.estimate_usd if known else None,
             estimate_source=known.source if known else "",
+            backoff=backoff_of(site, known, now),
         )
     return Snapshot(site, now, config, facts)
 

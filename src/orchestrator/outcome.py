@@ -1,5 +1,6 @@
 """What a tick did, as values: what `report` prints and what the exit code is taken from."""
 
+from datetime import datetime
 from typing import NamedTuple
 
 from orchestrator.errors import ExitCode, OrchestratorError
@@ -50,6 +51,22 @@ class SweepResult(NamedTuple):
     transcript: str | None = None
 
 
+class Withdrawn(NamedTuple):
+    """A claim that was given back: the agent's service could not be used, nothing was spent.
+
+    Attributes:
+        reason: one sentence, secrets masked.
+        hint: the way out.
+        retry_at: when this clone tries again.
+    """
+
+    sweep: SweepName
+    status: Status
+    reason: str
+    hint: str
+    retry_at: datetime
+
+
 class RoleOutcome(NamedTuple):
     """One role in one tick: the verdict as it stood at the end, and the sweep if one ran."""
 
@@ -73,6 +90,7 @@ class Evaluation(NamedTuple):
     Attributes:
         notes: sentences about this machine or clone, said once.
         mended: one sentence for each thing an earlier crash left that was put right.
+        saw_failure: a sweep that a crash or another machine left was closed as failed by this tick.
         failure: what ended a tick half way, after at least one role had its outcome.
     """
 
@@ -83,13 +101,15 @@ class Evaluation(NamedTuple):
     notes: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
     failure: OrchestratorError | None = None
+    saw_failure: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
         """1 when anything needs a person, else 0; a failure half way keeps its own code."""
         if self.failure is not None:
             return self.failure.exit_code
-        if self.config.errors or any(o.needs_person for o in self.outcomes):
+        needed = self.saw_failure or any(o.needs_person for o in self.outcomes)
+        if self.config.errors or needed:
             return ExitCode.ATTENTION
         return ExitCode.OK
 

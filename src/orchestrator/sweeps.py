@@ -13,12 +13,15 @@ from typing import NamedTuple
 from orchestrator.errors import MissingObjectError
 from orchestrator.git.porcelain import trailers
 from orchestrator.git.reader import Reader, SweepRef
-from orchestrator.locks import is_held, signature_at, sweep_lock_path
+from orchestrator.locks import is_held, signature_at, state_folder, sweep_lock_path
 from orchestrator.markerfile import MarkerError, read_marker
+from orchestrator.model.config import Registration
 from orchestrator.model.marker import MarkerReading
 from orchestrator.model.names import Oid, SweepName
 from orchestrator.model.timing import from_epoch
 from orchestrator.rules.facts import (
+    BACKOFF_FOLDER,
+    Backoff,
     BranchRef,
     Merged,
     MergedSweep,
@@ -204,3 +207,13 @@ def merged_before_closing(site: Site, last: MergedSweep, branches: Iterable[Swee
     if merged is None or there is None or merged.oid != there.oid:
         return True
     return not read_history(site.reader, last.sweep, tip).closed
+
+
+def backoff_of(site: Site, registration: Registration | None, now: datetime) -> Backoff | None:
+    """Whether this clone waits before it tries the role's agent again; most clones never did."""
+    folder = f"{state_folder(site.reader.common_dir)}/{BACKOFF_FOLDER}"
+    if registration is None or not os.path.isfile(f"{folder}/{registration.role}"):
+        return None
+    from orchestrator.backoff import remembered
+
+    return remembered(site.reader.common_dir, registration, now)

@@ -17,10 +17,12 @@ from orchestrator.errors import CannotLookError, OrchestratorError
 from orchestrator.git.reader import Reader
 from orchestrator.leftovers import is_anything_left
 from orchestrator.locks import clone_lock_path, held
+from orchestrator.model.names import SweepName
 from orchestrator.model.timing import iso
 from orchestrator.observe import Snapshot, chosen_roles, observe
-from orchestrator.outcome import DispatchStarted, Evaluation, Event, RoleOutcome
+from orchestrator.outcome import DispatchStarted, Evaluation, Event, RoleOutcome, Withdrawn
 from orchestrator.rules.engine import evaluate
+from orchestrator.rules.facts import SweepState
 from orchestrator.rules.verdict import Action, Code
 from orchestrator.site import Settings, Site, open_site
 from orchestrator.stop import StopFlag
@@ -38,6 +40,7 @@ class _Progress:
     outcomes: list[RoleOutcome] = field(default_factory=list)
     mended: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    saw_failure: bool = False
     snapshot: Snapshot | None = None
     pending: tuple[str, ...] | None = None
 
@@ -122,15 +125,19 @@ class _Tick:
 
         mender = Mender.of(site, now)
         self.progress.mended += publish_pending(mender)
-        self.progress.mended += close_orphans(mender, observe(site, now).facts)
-        return observe(site, now)
+        before = observe(site, now)
+        self.progress.mended += close_orphans(mender, before.facts)
+        after = observe(site, now)
+        # Whoever sees a sweep fail says so; later ticks rest on it.
+        self.progress.saw_failure |= bool(_failed_sweeps(after) - _failed_sweeps(before))
+        return after
 
     def _remember(self, snapshot: Snapshot) -> None:
         progress = self.progress
         chosen = chosen_roles(snapshot.config, self.roles)
         if progress.pending is None:
             progress.pending = chosen
-            progress.notes += snapshot.site.reader.notes
+            progress.notes += (*snapshot.site.reader.notes, *snapshot.strays)
         progress.pending = tuple(r for r in progress.pending if r in chosen)
         progress.snapshot = snapshot
 
@@ -173,7 +180,16 @@ class _Tick:
             result = won.dispatcher.run(won.claim)
         finally:
             # What is not closed is signed for: the next tick of this clone closes it.
-            won.lock.release(remove=result is not None and result.closing is not None)
+            done = isinstance(result, Withdrawn) or (
+                result is not None and result.closing is not None
+            )
+            won.lock.release(remove=done)
+        if isinstance(result, Withdrawn):
+            verdict = won.verdict.turned(
+                Action.ERROR, Code.AGENT_UNAVAILABLE, result.reason, unblock=result.hint
+            )._replace(due_at=result.retry_at)
+            self.progress.outcomes.append(RoleOutcome(verdict, won.facts))
+            return
         self.progress.outcomes.append(RoleOutcome(won.verdict, won.facts, result))
 
     def _all_busy(self, reader: Reader) -> None:
@@ -200,4 +216,10 @@ class _Tick:
             notes=tuple(progress.notes),
             mended=tuple(progress.mended),
             failure=failure,
+            saw_failure=progress.saw_failure,
         )
+
+
+def _failed_sweeps(snapshot: Snapshot) -> set[SweepName]:
+    branches = (b for facts in snapshot.facts.values() for b in facts.open_branches)
+    return {b.sweep for b in branches if b.state is SweepState.FAILED}

@@ -10,6 +10,7 @@ from orchestrator.model.names import Oid, SweepName
 from orchestrator.model.problem import ErrorCode, Problem
 from orchestrator.model.timing import Every
 from orchestrator.rules.facts import (
+    Backoff,
     BranchRef,
     BrokenMarker,
     Merged,
@@ -99,6 +100,14 @@ def _last(data: dict[str, Any] | None) -> MergedSweep | BrokenMarker | None:
     return MergedSweep(sweep, at, data.get("failed"), covering, data.get("unfinished", False))
 
 
+def _backoff(data: dict[str, Any] | None) -> Backoff | None:
+    if data is None:
+        return None
+    until = time(data["until"])
+    assert until is not None
+    return Backoff(until, data["failures"], "claude-code", data["reason"])
+
+
 def facts(data: dict[str, Any]) -> RoleFacts:
     """The facts of one scenario."""
     registration = _registration(data["registration"])
@@ -121,4 +130,5 @@ def facts(data: dict[str, Any]) -> RoleFacts:
         estimate_usd=registration.estimate_usd if isinstance(registration, Registration) else None,
         estimate_source="orchestrator.yaml:9" if known else "",
         remote="origin",
+        backoff=_backoff(data.get("backoff")),
     )

@@ -176,7 +176,8 @@ def _what_changes_it(verdict: Verdict, now: datetime) -> list[str]:
     if verdict.action is Action.DISPATCH:
         return ["a tick claims it and starts its agent"]
     said = []
-    if verdict.due_at is not None and verdict.code in (Code.NOT_DUE, Code.ALREADY_TODAY):
+    waits = (Code.NOT_DUE, Code.ALREADY_TODAY, Code.AGENT_UNAVAILABLE)
+    if verdict.due_at is not None and verdict.code in waits:
         said.append(f"time alone does, at {instant(verdict.due_at, now)}")
     elif verdict.code is Code.NOT_DUE:
         said.append("only a shorter `every` does: the interval ends beyond the calendar")

@@ -41,11 +41,14 @@ def evaluate(facts: RoleFacts) -> Verdict:
 
 def _decided(role: str, rule: Rule, checks: tuple[Check, ...]) -> Verdict:
     last = checks[-1]
+    action, code = rule.action, rule.code
+    if last.waits:
+        action, code = Action.REST, Code.AGENT_UNAVAILABLE
     return Verdict(
         role=role,
         rule=rule.id,
-        action=rule.action,
-        code=rule.code,
+        action=action,
+        code=code,
         reason=last.reason,
         due_at=last.due_at,
         unblock=last.unblock,

@@ -120,6 +120,26 @@ class BrokenMarker(NamedTuple):
     sweep: SweepName | None = None
 
 
+BACKOFF_FOLDER = "backoff"
+"""Below the clone's own folder: one file for each role whose agent could not be used lately."""
+
+
+class Backoff(NamedTuple):
+    """This clone waits before it tries the role's agent again: its service could not be used.
+
+    Attributes:
+        until: when it is tried again.
+        failures: how often in a row it could not be used.
+        agent: the adapter and its model.
+        reason: why, one line.
+    """
+
+    until: datetime
+    failures: int
+    agent: str
+    reason: str
+
+
 class RoleFacts(NamedTuple):
     """All that is known about one role at one instant.
 
@@ -136,6 +156,7 @@ class RoleFacts(NamedTuple):
         config_commit: the commit the policy was read from (the default-branch tip).
         tip_name: the default branch as people write it (`origin/main`).
         remote: the remote that arbitrates; None when everything happens here.
+        backoff: why this clone does not try the role's agent yet, if so.
     """
 
     role: str
@@ -153,6 +174,7 @@ class RoleFacts(NamedTuple):
     estimate_usd: float | None = None
     estimate_source: str = ""
     remote: str | None = None
+    backoff: Backoff | None = None
 
     @property
     def today(self) -> SweepName:

@@ -24,7 +24,9 @@ before SB so that a cap is only complained about when a sweep would really start
 the committed policy, and saying so at every tick for a week before a sweep is even due would teach
 people to ignore it.
 
-*S4 dispatch* is what remains. No path ends without a reason.
+*S4 dispatch* is what remains. No path ends without a reason. One thing can still hold a due sweep
+back: this clone could not use its agent's service a short while ago (a refused key, a rate limit).
+Then it rests until the time to try again, because asking every minute helps nobody.
 
 Errors have their place too: an entry that cannot be read comes before all rules; a role nobody
 registered (or registered badly, or capped without an estimate) comes after S0, so that a disabled
@@ -38,7 +40,7 @@ from typing import NamedTuple
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.problem import ErrorCode, Problem
 from orchestrator.model.timing import iso, later, next_midnight
-from orchestrator.rules.facts import BrokenMarker, RoleFacts, SweepBranch, SweepState
+from orchestrator.rules.facts import Backoff, BrokenMarker, RoleFacts, SweepBranch, SweepState
 from orchestrator.rules.timing import due
 from orchestrator.rules.verdict import Action, Check, Code, Evidence, RuleId
 
@@ -321,18 +323,41 @@ def check_dispatch(known: Known) -> Check:
     if last is not None and not isinstance(last, BrokenMarker):
         since = last.covered_until
     window = f"covering since {iso(since)}" if since else "a first sweep, so its window is open"
+    evidence: Evidence = {
+        "slug": facts.today.slug,
+        "branch": facts.today.branch,
+        "adapter": known.registration.adapter,
+        "covering_since": iso(since) if since else None,
+        "tip": facts.tip,
+    }
+    if facts.backoff is not None:
+        return _waits_for_agent(facts.backoff, evidence)
     return Check(
         RuleId.S4,
         holds=True,
         reason=f"due: {facts.today.slug} with {known.registration.adapter}, {window}",
-        evidence={
-            "slug": facts.today.slug,
-            "branch": facts.today.branch,
-            "adapter": known.registration.adapter,
-            "covering_since": iso(since) if since else None,
-            "tip": facts.tip,
-        },
+        evidence=evidence,
         due_at=facts.now,
+    )
+
+
+def _waits_for_agent(backoff: Backoff, evidence: Evidence) -> Check:
+    """Due, and yet it rests in this clone: its agent's service could not be used lately."""
+    times = "once" if backoff.failures == 1 else f"{backoff.failures} times in a row"
+    return Check(
+        RuleId.S4,
+        holds=True,
+        reason=f"due, but {backoff.agent} could not be used here ({times}): "
+        f"{backoff.reason}; tried again from {iso(backoff.until)}",
+        evidence={
+            **evidence,
+            "retry_at": iso(backoff.until),
+            "failures": backoff.failures,
+            "failed": backoff.reason,
+        },
+        due_at=backoff.until,
+        waits=True,
+        unblock="mend it, then delete the role's file in .git/orchestrator/backoff to try at once",
     )
 
 

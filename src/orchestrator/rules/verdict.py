@@ -50,7 +50,8 @@ class Code(StrEnum):
 class Check(NamedTuple):
     """One rule's outcome: whether it holds, the sentence, and what it rests on.
 
-    `problem` is set when the rule could not be answered; that ends the evaluation.
+    `problem` is set when the rule could not be answered; that ends the evaluation. `waits` is set
+    when the sweep is due and yet this clone rests, because its agent could not be used lately.
     """
 
     rule: RuleId
@@ -62,6 +63,7 @@ class Check(NamedTuple):
     state: SweepState | None = None
     warning: str | None = None
     problem: Problem | None = None
+    waits: bool = False
 
 
 class Verdict(NamedTuple):
