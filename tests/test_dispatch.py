@@ -151,12 +151,12 @@ def _limit(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(launch, "run_agent", short)
 
 
-def test_secrets_an_agent_prints_reach_no_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_an_agent_prints_reach_no_commit_and_no_output(tmp_path: Path) -> None:
     secret = "s3cr3t-value-of-the-key"
     world = world_with(tmp_path, "prints-secrets", writes=WRITES)
     world.environ["AGENT_API_KEY"] = secret
+    failing = (AGENTS / "prints-secrets").read_text("utf-8").replace('"auth"', '"failed"')
+    repos.commit_files(world.shared, {PROGRAM: failing}, modes={PROGRAM: 0o100755})
     result = swept(world)
     assert result.failed is not None
     branch = world.today("scout").branch
@@ -233,3 +233,73 @@ def test_an_estimate_over_the_cap_is_skipped_and_the_tick_exits_1(tmp_path: Path
     evaluation = world.tick()
     assert evaluation.outcomes[0].verdict.action is Action.SKIP
     assert evaluation.exit_code == 1
+
+
+def test_a_file_that_brings_a_credential_is_left_out(tmp_path: Path) -> None:
+    world = world_with(tmp_path, "no-change", writes=WRITES)
+    world.environ["SOME_API_KEY"] = "s3cr3t-value-of-the-key"
+    token = "ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
+    old = "ghp_000000000000000000000000000000000000"
+    script = (
+        "#!/bin/sh\nmkdir -p docs\n"
+        "echo 'key: s3cr3t-value-of-the-key' > docs/key.md\n"
+        f"echo {token} > docs/token.md\n"
+        "echo 'more' >> docs/example.md\n"
+    )
+    files = {PROGRAM: script, "docs/example.md": f"Such as {old}\n"}
+    repos.commit_files(world.shared, files, modes={PROGRAM: 0o100755})
+    result = swept(world)
+    assert dict(result.left_out) == {
+        "docs/key.md": "it holds what looks like a credential",
+        "docs/token.md": "it holds what looks like a credential",
+    }
+    assert at_branch(world, "docs/example.md") == f"Such as {old}\nmore\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [(None, "is not a file on"), (0o100644, "is not executable on")]
+)
+def test_a_program_that_could_not_start_is_found_out_before_the_claim(
+    mode: int | None, words: str, tmp_path: Path
+) -> None:
+    world = world_with(tmp_path, "ok")
+    files = {PROGRAM: None if mode is None else "#!/bin/sh\n"}
+    repos.commit_files(world.shared, files, modes={PROGRAM: mode or 0})
+    before = repos.refs(world.shared)
+    outcome = world.only()
+    assert outcome.verdict.code is Code.AGENT_UNAVAILABLE
+    assert words in outcome.verdict.reason
+    assert repos.refs(world.shared) == before
+
+
+def test_explain_warns_of_an_agent_that_could_not_be_started_here(tmp_path: Path) -> None:
+    world = world_with(tmp_path, "ok", allow=False)
+    verdict = world.explain(fetch=True).verdict
+    assert verdict.code is Code.DUE
+    assert "orchestrator.allowCommand" in " ".join(verdict.warnings)
+
+
+def test_a_moved_folder_may_touch_more_files_than_an_agent_could(tmp_path: Path) -> None:
+    pages = {f"docs/p{n}.md": f"[g](g/g.md) {'x' * 40_000}\n" for n in range(120)}
+    world = World.with_remote(tmp_path, {**FILES, **pages, "docs/g/g.md": "# G\n"})
+    assert swept(world).failed is None
+    world.merge(world.today())
+    world.wait(days=7)
+    moved = {"docs/g/g.md": None, "docs/h/g.md": "# G\n"}
+    repos.commit_files(world.shared, moved, when=int(world.now.timestamp()) - 60)
+    assert swept(world).failed is None
+    branch = world.today().branch
+    assert repos.read(world.shared, f"{branch}:docs/p7.md").startswith("[g](h/g.md)")
+
+
+def test_a_sweep_that_cost_more_than_its_cap_says_so_now_and_when_the_next_is_due(
+    tmp_path: Path,
+) -> None:
+    world = world_with(tmp_path, "ok")
+    costly = '#!/bin/sh\necho \'{"status": "ok", "cost_usd": 100}\'\n'
+    repos.commit_files(world.shared, {PROGRAM: costly}, modes={PROGRAM: 0o100755})
+    assert "over the cap of $5" in (swept(world).note or "")
+    world.merge(world.today("scout"))
+    world.wait(days=1)
+    verdict = world.explain(fetch=True).verdict
+    assert "cost $100, over the cap of $5" in " ".join(verdict.warnings)

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from orchestrator.availability import work_root
 from orchestrator.closing import Finished
-from orchestrator.dispatch import work_root
 from orchestrator.leftovers import pending_ref
 from orchestrator.locks import clone_lock_path, held, sweep_lock_path
 from orchestrator.model.status import Status
@@ -43,7 +43,7 @@ def test_a_sweep_whose_tick_was_killed_is_closed_as_interrupted(tmp_path: Path) 
     evaluation = world.tick()
     assert evaluation.mended == (f"closed {made.sweep.branch} as failed: interrupted",)
     assert evaluation.outcomes[0].verdict.state is SweepState.FAILED
-    assert evaluation.exit_code == 0
+    assert evaluation.exit_code == 1
     assert "interrupted" in failed(world, made.sweep.branch, made.sweep.marker_path)
     assert world.tick().mended == ()
 
@@ -367,3 +367,23 @@ def test_the_working_copy_of_a_killed_run_is_removed(tmp_path: Path) -> None:
     (folder / "file").touch()
     world.tick()
     assert not folder.parent.exists()
+
+
+def test_the_tick_that_closes_an_interrupted_sweep_exits_1_and_later_ones_rest(
+    tmp_path: Path,
+) -> None:
+    world = World.with_remote(tmp_path)
+    other = repos.clone(world.shared, tmp_path / "other")
+    Attempt(world).won()
+    world.wait(days=3)
+    assert world.tick(other).exit_code == 1
+    assert world.tick(other).exit_code == 0
+
+
+def test_an_open_sweep_of_a_role_that_is_not_scheduled_any_more_is_named(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    world.only()
+    repos.commit_files(world.shared, {"orchestrator.yaml": "schedules: {}\n"})
+    (note,) = world.tick().notes
+    assert "run/historian-2026-11-30 is open (awaiting_review)" in note
+    assert "git push origin --delete run/historian-2026-11-30" in note

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import uuid4
 
+from orchestrator.availability import probe
 from orchestrator.claim import Claim, Claimant, NotClaimed, claim
-from orchestrator.dispatch import Dispatcher, probe
+from orchestrator.dispatch import Dispatcher
 from orchestrator.errors import WriteFailedError
 from orchestrator.git.reader import Identity
 from orchestrator.git.writer import Writer

@@ -17,58 +17,24 @@ The three steps are functions with plain values between them: a claim made on on
 launched on another.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.adapters.base import Operator, Probe
-from orchestrator.adapters.registry import adapter
+from orchestrator.adapters.base import Probe
 from orchestrator.claim import Claim, Claimant
 from orchestrator.closing import Closed, Closer, Finished, Opened
 from orchestrator.errors import OrchestratorError, WriteFailedError
 from orchestrator.model.config import Registration
 from orchestrator.model.status import Status
 from orchestrator.outcome import SweepResult, Withdrawn
-from orchestrator.site import Site
 from orchestrator.stop import StopFlag
 from orchestrator.text import safe_line
 from orchestrator.withdrawal import settle
 
-_WORK_DIR_HINT = "give access, or name another folder: git config orchestrator.workDir FOLDER"
 FAILED_LENGTH = 200
 """The `failed` line's limit, characters."""
-
-
-def operator_of(site: Site) -> Operator:
-    """What this machine's operator allowed and set, from git config and the environment."""
-    from orchestrator.adapters.registry import known_adapters
-
-    programs = {}
-    for name in known_adapters():
-        path = site.reader.config(f"orchestrator.{name}.path")
-        if path:
-            programs[name] = path
-    return Operator(
-        allowed_commands=site.reader.config_all("orchestrator.allowCommand"),
-        programs=programs,
-        environment=site.settings.environ,
-    )
-
-
-def probe(site: Site, registration: Registration) -> Probe:
-    """Whether the role's agent could be started here; asked before anything is claimed."""
-    folder = work_root(site)
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        usable = os.access(folder, os.W_OK | os.X_OK)
-    except OSError:
-        usable = False
-    if not usable:
-        reason = f"no working copy can be made in {folder}, which this user may not write to"
-        return Probe(ok=False, reason=reason, hint=_WORK_DIR_HINT)
-    return adapter(registration.adapter).probe(registration, operator_of(site))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,29 +100,22 @@ class Dispatcher:
             failed=finished.failed,
             left_out=tuple(finished.left_out),
             published=closed is not None and closed.published,
-            note=closed.note if closed is not None else "the closing commit could not be stored",
+            note=_note(claimed, finished, closed),
             transcript=transcript,
         )
+
+
+def _note(claimed: Claim, finished: Finished, closed: Closed | None) -> str | None:
+    """What people should know beside status and usage."""
+    if closed is None:
+        return "the closing commit could not be stored"
+    cap, cost = claimed.marker.cost_limit_usd, finished.usage.cost_usd
+    over = (
+        f"over the cap of ${cap:g}" if cap is not None and cost is not None and cost > cap else ""
+    )
+    return "; ".join(words for words in (over, closed.note) if words) or None
 
 
 def failed_line(text: str, environ: Mapping[str, str]) -> str:
     """An error as the marker's `failed` holds it: one line, secrets masked before it is cut."""
     return safe_line(text, environ, FAILED_LENGTH) or "it did not say why"
-
-
-def work_root(site: Site) -> str:
-    """Where private working copies are made: git config `orchestrator.workDir`, else the cache.
-
-    Not below /tmp, which agents' sandboxes treat as free for all, and not inside `.git`, which
-    they treat as forbidden.
-    """
-    environ = site.settings.environ
-    configured = site.reader.config("orchestrator.workDir")
-    if configured:
-        return os.path.expanduser(configured)
-    from orchestrator.git.environment import home_of
-
-    home = home_of(environ) or os.path.dirname(site.reader.common_dir)
-    return os.path.join(
-        environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "orchestrator"
-    )

@@ -12,9 +12,10 @@ from orchestrator.adapters.base import Ending, Plan, Probe, ProcessResult, Repor
 from orchestrator.adapters.builtin import page_plan
 from orchestrator.adapters.process import run_agent
 from orchestrator.adapters.registry import adapter
+from orchestrator.availability import operator_of, work_root
 from orchestrator.claim import Claim, Claimant
 from orchestrator.closing import Finished
-from orchestrator.dispatch import failed_line, operator_of, work_root
+from orchestrator.dispatch import failed_line
 from orchestrator.folders import private_folder, remove_tree
 from orchestrator.git.harvest import HarvestError, harvest
 from orchestrator.git.history import History
@@ -30,6 +31,8 @@ from orchestrator.stop import StopFlag
 from orchestrator.sweeps import INTENT, PHASE, SWEEP
 
 _PAGE_TIMEOUT_S = 600.0
+_MECHANICAL = {"max_files": 100_000, "max_bytes": 1_000_000_000}
+"""The embedded historian's edits are links only, however many files a moved folder touches."""
 _MERGE_DEPTH = 5_000
 """How many first-parent commits are looked through for the last sweep's merge."""
 _INTENT_DEPTH = 200
@@ -153,6 +156,8 @@ class Launcher:
                 writes=self.registration.writes,
                 sweep=claimed.sweep,
                 checkout=plan.checkout,
+                environ=self.claimant.site.settings.environ,
+                **(_MECHANICAL if self.registration.adapter == "builtin" else {}),
             )
         except HarvestError as error:
             line = self._line(f"{Status.BAD_OUTPUT.value}: {error.message}")

@@ -7,13 +7,12 @@ from typing import NamedTuple
 from orchestrator.adapters.registry import resolve
 from orchestrator.configfile import read_config, refused
 from orchestrator.errors import UsageError
-from orchestrator.git.reader import Entry, Reader
-from orchestrator.markerfile import MarkerError, read_marker
+from orchestrator.git.reader import Reader, SweepRef
+from orchestrator.merged import FILE_KINDS, MAX_FILE_BYTES, WHAT, Runs
 from orchestrator.model.config import Config, Registration, ScheduleEntry
 from orchestrator.model.names import (
     BRANCH_FOLDER,
     CONFIG_PATH,
-    RUNS_FOLDER,
     Oid,
     SweepName,
 )
@@ -21,22 +20,24 @@ from orchestrator.model.problem import ErrorCode, Problem
 from orchestrator.model.timing import iso
 from orchestrator.outcome import Evaluation, RoleOutcome
 from orchestrator.rules.engine import evaluate
-from orchestrator.rules.facts import BrokenMarker, MergedSweep, RoleFacts
+from orchestrator.rules.facts import MergedSweep, RoleFacts
+from orchestrator.rules.verdict import Action
 from orchestrator.site import Settings, Site, open_site
 from orchestrator.sweeps import backoff_of, merged_before_closing, read_branches
 
-MAX_FILE_BYTES = 64 * 1024
-_FILE_KINDS = ("blob", "executable")
-_WHAT = {"tree": "a folder", "symlink": "a symbolic link", "gitlink": "a submodule"}
-
 
 class Snapshot(NamedTuple):
-    """One look at a repository: every role's facts, from the same instant and the same refs."""
+    """One look at a repository: every role's facts, from the same instant and the same refs.
+
+    Attributes:
+        strays: one sentence for each open sweep of a role that is not scheduled any more.
+    """
 
     site: Site
     now: datetime
     config: Config
     facts: Mapping[str, RoleFacts]
+    strays: tuple[str, ...] = ()
 
 
 def evaluate_repository(
@@ -62,11 +63,22 @@ def evaluate_repository(
     """
     site = open_site(settings, fetch=fetch)
     snapshot = observe(site, now, config_ref=config_ref)
-    outcomes = tuple(
-        RoleOutcome(evaluate(snapshot.facts[role]), snapshot.facts[role])
-        for role in chosen_roles(snapshot.config, roles)
-    )
-    return Evaluation(iso(now), site.info, snapshot.config, outcomes, notes=site.reader.notes)
+    chosen = chosen_roles(snapshot.config, roles)
+    outcomes = tuple(_looked_at(site, snapshot.facts[role]) for role in chosen)
+    notes = (*site.reader.notes, *snapshot.strays)
+    return Evaluation(iso(now), site.info, snapshot.config, outcomes, notes=notes)
+
+
+def _looked_at(site: Site, facts: RoleFacts) -> RoleOutcome:
+    """The verdict on a role; of a due one also whether its agent could be started here."""
+    verdict = evaluate(facts)
+    if verdict.action is Action.DISPATCH and isinstance(facts.registration, Registration):
+        from orchestrator.availability import doubt  # a resting look does without adapters
+
+        warning = doubt(site, facts.registration)
+        if warning is not None:
+            verdict = verdict._replace(warnings=(*verdict.warnings, warning))
+    return RoleOutcome(verdict, facts)
 
 
 def chosen_roles(config: Config, asked: Sequence[str]) -> tuple[str, ...]:
@@ -96,7 +108,7 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
     """Look once: policy, sweep branches, merged markers."""
     commit = site.tip if config_ref is None else site.reader.revision(config_ref)
     config = read_policy(site.reader, commit)
-    runs = _Runs(site)
+    runs = Runs(site)
     refs = site.reader.sweep_refs(site.reader.remotes())
     facts = {}
     for role, entry in config.schedules.items():
@@ -124,7 +136,19 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
             estimate_source=known.source if known else "",
             backoff=backoff_of(site, known, now),
         )
-    return Snapshot(site, now, config, facts)
+    others = [r for r in refs if r.sweep.role not in config.schedules]
+    return Snapshot(site, now, config, facts, _strays(site, others, runs))
+
+
+def _strays(site: Site, refs: Sequence[SweepRef], runs: Runs) -> tuple[str, ...]:
+    """Open sweeps that no verdict speaks of, because their role is gone from the policy."""
+    unmerged = [r for r in refs if not runs.has_marker(r.sweep)]
+    return tuple(
+        f"{branch.shown_ref} is open ({branch.state}), but {branch.sweep.role} is not scheduled: "
+        f"merge it, or give it up with: {branch.release}"
+        for branch in read_branches(site, unmerged, runs.has_marker)
+        if branch.merged is None
+    )
 
 
 def read_policy(reader: Reader, commit: Oid) -> Config:
@@ -136,9 +160,9 @@ def read_policy(reader: Reader, commit: Oid) -> Config:
     entry = reader.entry(commit, CONFIG_PATH)
     if entry is None:
         return read_config(None, commit=commit)
-    if entry.kind not in _FILE_KINDS:
+    if entry.kind not in FILE_KINDS:
         return refused(
-            f"{CONFIG_PATH} is {_WHAT[entry.kind]}, but must be a plain file",
+            f"{CONFIG_PATH} is {WHAT[entry.kind]}, but must be a plain file",
             "commit the file itself at that path",
             path=CONFIG_PATH,
             commit=commit,
@@ -178,100 +202,3 @@ def _obstacle(site: Site, today: SweepName) -> Problem | None:
             commit=site.tip,
         )
     return None
-
-
-class _Runs:
-    """The `runs` folder on the default tip: which slugs have a marker, and each role's newest."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._reader = site.reader
-        self._folder = self._reader.entry(site.tip, RUNS_FOLDER)
-        self._by_role: dict[str, list[SweepName]] | None = None
-        self._entries: dict[SweepName, Entry | None] = {}
-
-    def has_marker(self, sweep: SweepName) -> bool:
-        entry = self._marker_entry(sweep)
-        return entry is not None and entry.kind in _FILE_KINDS
-
-    def last_merged(self, role: str) -> MergedSweep | BrokenMarker | None:
-        """The role's newest slug that has a marker; only that one is read."""
-        if self._folder is not None and self._folder.kind != "tree":
-            return BrokenMarker(
-                self._problem(
-                    RUNS_FOLDER,
-                    f"{RUNS_FOLDER} on {self._site.tip_name} is {self._kind(self._folder)}, so no "
-                    "marker can be read or written",
-                    f"make {RUNS_FOLDER} a folder on {self._site.tip_name}",
-                )
-            )
-        for sweep in self._sweeps(role):
-            entry = self._marker_entry(sweep)
-            if entry is not None:
-                return self._read(sweep, entry)
-        return None
-
-    def _sweeps(self, role: str) -> list[SweepName]:
-        if self._by_role is None:
-            self._by_role = {}
-            for name, kind in self._reader.names(self._site.tip, RUNS_FOLDER):
-                sweep = SweepName.from_slug(name) if kind == "tree" else None
-                if sweep is not None:
-                    self._by_role.setdefault(sweep.role, []).append(sweep)
-        return sorted(self._by_role.get(role, []), key=lambda s: s.date, reverse=True)
-
-    def _marker_entry(self, sweep: SweepName) -> Entry | None:
-        if sweep not in self._entries:
-            self._entries[sweep] = self._reader.entry(self._site.tip, sweep.marker_path)
-        return self._entries[sweep]
-
-    def _read(self, sweep: SweepName, entry: Entry) -> MergedSweep | BrokenMarker:
-        place = f"on {self._site.tip_name}"
-        path = sweep.marker_path
-        if entry.kind not in _FILE_KINDS:
-            return self._broken(sweep, f"{path} {place} is {self._kind(entry)}, not a plain file")
-        if entry.size is not None and entry.size > MAX_FILE_BYTES:
-            long = f"{entry.size:,} bytes long, more than the {MAX_FILE_BYTES:,} allowed"
-            return self._broken(sweep, f"{path} {place} is {long}")
-        try:
-            reading = read_marker(self._reader.read_blob(entry.oid, MAX_FILE_BYTES), sweep)
-        except MarkerError as error:
-            return self._broken(sweep, f"{path} {place}: {error.message}", error.line, error.column)
-        return MergedSweep(
-            sweep=sweep,
-            at=reading.at,
-            failed=reading.failed,
-            covering_since=reading.covering_since,
-            marker=reading,
-        )
-
-    def _broken(
-        self, sweep: SweepName, message: str, line: int | None = None, column: int | None = None
-    ) -> BrokenMarker:
-        hint = f"mend {sweep.marker_path} on {self._site.tip_name}; the role waits until then"
-        return BrokenMarker(
-            self._problem(sweep.marker_path, message, hint, line=line, column=column), sweep
-        )
-
-    def _problem(
-        self,
-        path: str,
-        message: str,
-        hint: str,
-        *,
-        line: int | None = None,
-        column: int | None = None,
-    ) -> Problem:
-        return Problem(
-            ErrorCode.MARKER_ERROR,
-            message,
-            hint,
-            path=path,
-            commit=self._site.tip,
-            line=line,
-            column=column,
-        )
-
-    @staticmethod
-    def _kind(entry: Entry) -> str:
-        return _WHAT.get(entry.kind, "a file")

@@ -104,7 +104,7 @@ def _end_run(mender: Mender, sweep: SweepName, signed: Signature) -> None:
     from pathlib import Path  # only after a crash, as the rest of these
 
     from orchestrator.adapters.process import kill_leftovers
-    from orchestrator.dispatch import work_root
+    from orchestrator.availability import work_root
     from orchestrator.folders import remove_tree
 
     if not signed.launched:

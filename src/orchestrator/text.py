@@ -102,6 +102,15 @@ def redact(text: str, environ: Mapping[str, str]) -> str:
     return re.sub(_URL_USER, _url_user, text)
 
 
+def brings_secret(text: str, before: str, environ: Mapping[str, str]) -> bool:
+    """Whether `text` holds a credential that `before` did not: a value from `environ`, or a token
+    of a well-known shape. Looser signs (`password=`) are left alone: documents are full of them.
+    """
+    if any(secret in text and secret not in before for secret in _secrets(environ)):
+        return True
+    return not set(re.findall(_TOKENS, text)) <= set(re.findall(_TOKENS, before))
+
+
 def safe_line(text: str, environ: Mapping[str, str], limit: int) -> str:
     """One printable line of at most `limit` characters, secrets masked before it is cut."""
     return one_line(redact(printable(text), environ), limit)

@@ -16,9 +16,11 @@ from orchestrator.git.comparison import FOLDER_FLAGS, Comparison, HarvestError, 
 from orchestrator.git.reader import Reader
 from orchestrator.git.writer import TreeChange, Writer
 from orchestrator.model.names import Oid, SweepName
+from orchestrator.text import brings_secret
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "Harvest", "HarvestError", "harvest"]
 
+_NOTHING: Mapping[str, str] = {}
 MAX_FILES = 100
 MAX_BYTES = 4_000_000
 """What one sweep may change: more than this nobody reviews."""
@@ -50,6 +52,7 @@ def harvest(
     writes: Sequence[str],
     sweep: SweepName,
     checkout: bool,
+    environ: Mapping[str, str] = _NOTHING,
     max_files: int = MAX_FILES,
     max_bytes: int = MAX_BYTES,
 ) -> Harvest:
@@ -64,6 +67,8 @@ def harvest(
         sweep: whose run it is; its own folder is always allowed.
         checkout: whether the folder began with the commit's files. If not, what is absent is
             unchanged, and a file keeps the mode it has on the branch.
+        environ: this process's environment; files that bring one of its credentials, or a
+            well-known token, are left out.
         max_files: how many paths may change.
         max_bytes: how many bytes of new contents there may be.
 
@@ -80,8 +85,25 @@ def harvest(
         walk.folder(top, reader.commit(base).tree, "", None)
     finally:
         os.close(top)
-    changes = {
-        path: None if new is None else TreeChange(new.oid or writer.blob(new.data), new.mode)
-        for path, new in sorted(walk.changes.items())
-    }
-    return Harvest(changes, tuple(sorted(walk.left_out)), walk.bytes, walk.more)
+    left_out = list(walk.left_out)
+    changes: dict[str, TreeChange | None] = {}
+    for path, new in sorted(walk.changes.items()):
+        if new is None:
+            changes[path] = None
+        elif brings_secret(_text(new.data), _before(reader, base, path), environ):
+            left_out.append((path, "it holds what looks like a credential"))
+        else:
+            changes[path] = TreeChange(new.oid or writer.blob(new.data), new.mode)
+    return Harvest(changes, tuple(sorted(left_out)), walk.bytes, walk.more)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _before(reader: Reader, base: Oid, path: str) -> str:
+    """What stood there: a credential that was committed long ago is not brought by the agent."""
+    entry = reader.entry(base, path)
+    if entry is None or entry.size is None or entry.kind not in ("blob", "executable"):
+        return ""
+    return _text(reader.read_blob(entry.oid, entry.size))

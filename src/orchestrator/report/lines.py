@@ -44,7 +44,7 @@ def tick_text(
     errors = [o.verdict.error for o in evaluation.outcomes if o.verdict.error]
     whole, of_role = split_problems(evaluation.config, errors)
     problems = (*whole, *(p for some in of_role.values() for p in some))
-    lines += [problem_line(p, look) for p in problems if not quiet or p.severity is Severity.ERROR]
+    lines += [problem_line(p, look) for p in problems]
     for outcome in evaluation.outcomes:
         if quiet and outcome.sweep is None and not outcome.needs_person:
             continue
@@ -136,8 +136,12 @@ def _sweep_words(sweep: SweepResult) -> str:
         parts += [tokens(usage.tokens_in, usage.tokens_out), dollars(usage.cost_usd)]
     if sweep.left_out:
         parts.append(f"{counted(len(sweep.left_out), 'path')} left out")
-    if not sweep.published:
+    if sweep.closing is None:
+        parts.append(f"in flight still: {clean(sweep.note or 'its closing was not stored')}")
+    elif not sweep.published:
         parts.append("not on the remote yet: the next tick pushes it")
+    if sweep.closing is not None and sweep.note is not None:
+        parts.append(clean(sweep.note))
     if sweep.failed and sweep.transcript:
         parts.append(f"transcript: {clean(sweep.transcript)}")
     return "  ".join(parts)

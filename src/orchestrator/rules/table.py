@@ -40,7 +40,14 @@ from typing import NamedTuple
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.problem import ErrorCode, Problem
 from orchestrator.model.timing import iso, later, next_midnight
-from orchestrator.rules.facts import Backoff, BrokenMarker, RoleFacts, SweepBranch, SweepState
+from orchestrator.rules.facts import (
+    Backoff,
+    BrokenMarker,
+    MergedSweep,
+    RoleFacts,
+    SweepBranch,
+    SweepState,
+)
 from orchestrator.rules.timing import due
 from orchestrator.rules.verdict import Action, Check, Code, Evidence, RuleId
 
@@ -135,12 +142,13 @@ _WAITS = {
     SweepState.IN_FLIGHT: "is in flight",
     SweepState.AWAITING_REVIEW: "awaits review",
     SweepState.FAILED: "failed and awaits a person",
-    SweepState.UNPUBLISHED: "is in this clone only, not on the remote",
+    SweepState.UNPUBLISHED: "is not on the remote: its last commits are in this clone only",
 }
 
 
 def _open_reason(branch: SweepBranch, more: int) -> str:
-    said = f"{branch.shown_ref} {_WAITS[branch.state or SweepState.AWAITING_REVIEW]}"
+    shown = branch.sweep.branch if branch.state is SweepState.UNPUBLISHED else branch.shown_ref
+    said = f"{shown} {_WAITS[branch.state or SweepState.AWAITING_REVIEW]}"
     if branch.state is SweepState.IN_FLIGHT:
         if branch.since is not None:
             said += f" since {iso(branch.since)}"
@@ -153,13 +161,13 @@ def _open_reason(branch: SweepBranch, more: int) -> str:
     return said + (f" (and {more} more open)" if more else "")
 
 
-def _open_unblock(branch: SweepBranch) -> str:
+def _open_unblock(branch: SweepBranch, remote: str | None) -> str:
     release = f"{branch.release} releases the role" if branch.release else "delete the branch"
     match branch.state:
         case SweepState.IN_FLIGHT:
             return f"it ends by itself; {release}"
-        case SweepState.UNPUBLISHED:
-            return release
+        case SweepState.UNPUBLISHED if remote is not None:
+            return f"git push {remote} {branch.sweep.branch} publishes it; {release}"
         case _:
             return f"merge {branch.shown_ref} to approve it; {release}"
 
@@ -193,7 +201,7 @@ def check_open(known: Known) -> Check:
         holds=True,
         reason=_open_reason(branch, len(still_open) - 1),
         evidence=evidence,
-        unblock=_open_unblock(branch),
+        unblock=_open_unblock(branch, facts.remote),
         state=branch.state,
     )
 
@@ -304,6 +312,7 @@ def check_cap(known: Known) -> Check:
             holds=False,
             reason=f"no: {known_estimate}, cap ${cap:g}",
             evidence=evidence,
+            warning=_overspent(facts, cap),
         )
     return Check(
         RuleId.SB,
@@ -314,6 +323,15 @@ def check_cap(known: Known) -> Check:
         unblock=f"raise cost_limit_usd at {place}, or lower the estimate "
         f"({facts.estimate_source}) if it is wrong",
     )
+
+
+def _overspent(facts: RoleFacts, cap: float) -> str | None:
+    """The cap is on the estimate; an agent that spent more shows that the estimate is wrong."""
+    last = facts.last
+    marker = last.marker if isinstance(last, MergedSweep) else None
+    if marker is None or marker.cost_usd is None or marker.cost_usd <= cap:
+        return None
+    return f"{marker.sweep} cost ${marker.cost_usd:g}, over the cap of ${cap:g}: mend the estimate"
 
 
 def check_dispatch(known: Known) -> Check:
