@@ -137,7 +137,7 @@ class _Tick:
         chosen = chosen_roles(snapshot.config, self.roles)
         if progress.pending is None:
             progress.pending = chosen
-            progress.notes += snapshot.site.reader.notes
+            progress.notes += (*snapshot.site.reader.notes, *snapshot.strays)
         progress.pending = tuple(r for r in progress.pending if r in chosen)
         progress.snapshot = snapshot
 
