@@ -28,7 +28,9 @@ def test_a_real_agent_ends_as_it_should_and_its_cost_is_known(
         assert not any(usage[:3]), row
     done = situation.status is not None and situation.status.completed
     assert row.evaluation.exit_code == (0 if done else 1)
-    if situation.status is None:
+    kept = situation.status is not None and not situation.withdrawn
+    assert len(row.branches) == kept
+    if not kept:
         assert row.evaluation.outcomes[0].verdict.code is Code.AGENT_UNAVAILABLE
     if done:
         assert "docs/x.md" in row.files

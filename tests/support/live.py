@@ -73,6 +73,7 @@ class Situation(NamedTuple):
         calls: how many answered calls the marker must account for; None is "unknown".
         seconds: the run's time limit.
         only: the adapters that know the situation at all.
+        withdrawn: the claim is given back; the status is then in the tick's words.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Situation(NamedTuple):
     stop: bool = False
     endless: bool = False
     only: tuple[str, ...] = tuple(PROGRAMS)
+    withdrawn: bool = False
 
 
 WRITE = Write("docs/x.md")
@@ -97,9 +99,9 @@ SITUATIONS = (
     Situation("budget stop", _READS, Status.BUDGET, 3, cap=0.02, only=("claude-code",)),
     Situation("turn limit", _READS, Status.TURN_LIMIT, 5, only=_NEVER),
     Situation("no key", (WRITE,), None, key=""),
-    Situation("401", (Fail(401),), Status.AUTH),
-    Situation("429", (Fail(429),), Status.RATE_LIMITED),
-    Situation("endpoint down", (WRITE,), Status.UNAVAILABLE, url=CLOSED_PORT),
+    Situation("401", (Fail(401),), Status.AUTH, withdrawn=True),
+    Situation("429", (Fail(429),), Status.RATE_LIMITED, withdrawn=True),
+    Situation("endpoint down", (WRITE,), Status.UNAVAILABLE, url=CLOSED_PORT, withdrawn=True),
     Situation("denied", (Write("{root}/outside.md"),), Status.DENIED, 2),
     Situation("timeout", (WRITE, Hang()), Status.TIMEOUT, 1, seconds=15.0),
     Situation("SIGTERM", (WRITE, Hang()), Status.INTERRUPTED, 1, stop=True),
@@ -124,12 +126,16 @@ class Row:
     answered: int
     leftovers: tuple[str, ...]
     outside: tuple[str, ...]
+    branches: tuple[str, ...] = ()
     files: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def status(self) -> Status | None:
-        sweep = self.evaluation.outcomes[0].sweep
-        return None if sweep is None else sweep.status
+        outcome = self.evaluation.outcomes[0]
+        if outcome.sweep is not None:
+            return outcome.sweep.status
+        said = outcome.verdict.reason.partition("could not be used: ")[2].partition(":")[0]
+        return Status(said) if said else None
 
     @property
     def usage(self) -> Usage:
@@ -167,7 +173,8 @@ def tried(adapter: str, situation: Situation, root: Path) -> Row:
         files = frozenset(listed.splitlines())
     changed = tuple(sorted(set(_outside(root).items()) ^ set(before.items())))
     names = tuple(name for name, _ in changed)
-    return Row(adapter, situation, evaluation, answered, left, names, files)
+    branches = tuple(ref for ref in repos.refs(world.shared) if "/run/" in ref)
+    return Row(adapter, situation, evaluation, answered, left, names, branches, files)
 
 
 def _stops(model: ModelServer, stop: StopFlag) -> None:
