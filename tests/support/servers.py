@@ -18,7 +18,7 @@ import subprocess
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +65,8 @@ class HttpServer:
             `hang` applies it and never answers.
         hang: accept, read the request and never answer.
         password: what basic authentication must carry (user `ann`); None asks for none.
+        misbehave: asked for every request whether to drop it, `before` or `after` it had its
+            effect; told whether it is a push.
         requests: method and path of every request so far.
     """
 
@@ -74,6 +76,7 @@ class HttpServer:
     after_push: Literal["answer", "drop", "hang"] = "answer"
     hang: bool = False
     password: str | None = None
+    misbehave: Callable[[bool], Literal["before", "after"] | None] = lambda _: None
     requests: list[str] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -130,8 +133,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             state.stopping.wait(state.delay_s)
         if state.password is not None and not self._authorised(state.password):
             return self._answer(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
-        status, headers, content = self._backend(body)
         is_push = self.command == "POST" and self.path.endswith("/git-receive-pack")
+        drop = state.misbehave(is_push)
+        if drop == "before":
+            return self._drop()
+        status, headers, content = self._backend(body)
+        if drop == "after":
+            return self._drop()
         if is_push and state.after_push != "answer":
             if state.after_push == "hang":
                 state.stopping.wait(60)
