@@ -9,7 +9,7 @@ from orchestrator.locks import (
     Signature,
     acquire,
     is_held,
-    signature_at,
+    signatures_at,
     signed_slugs,
     sweep_lock_path,
 )
@@ -40,7 +40,7 @@ def test_a_signature_outlives_the_process_that_was_killed(tmp_path: Path) -> Non
     os.close(told)
     assert held == (True, None)
     assert not is_held(path)
-    assert signature_at(path) == Signature(DISPATCH, launched=True)
+    assert signatures_at(path) == (Signature(DISPATCH, launched=True),)
     assert signed_slugs(str(tmp_path)) == ("scribe-2026-11-30",)
 
 
@@ -51,8 +51,8 @@ def test_a_copied_file_is_no_signature(tmp_path: Path) -> None:
     lock.sign(DISPATCH, launched=True)
     lock.release()
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    assert signature_at(path) == Signature(DISPATCH, launched=True)
-    assert signature_at(path_in(tmp_path / "b")) is None
+    assert signatures_at(path) == (Signature(DISPATCH, launched=True),)
+    assert signatures_at(path_in(tmp_path / "b")) == ()
 
 
 def test_a_moved_file_still_is(tmp_path: Path) -> None:
@@ -61,16 +61,28 @@ def test_a_moved_file_still_is(tmp_path: Path) -> None:
     lock.sign(DISPATCH, launched=False)
     lock.release()
     (tmp_path / "a").rename(tmp_path / "b")
-    assert signature_at(path_in(tmp_path / "b")) == Signature(DISPATCH, launched=False)
+    assert signatures_at(path_in(tmp_path / "b")) == (Signature(DISPATCH, launched=False),)
+
+
+def test_earlier_signatures_stay_until_all_is_in_order(tmp_path: Path) -> None:
+    lock = acquire(path_in(tmp_path))
+    assert lock is not None
+    for number in range(12):
+        lock.sign(f"{DISPATCH[:-2]}{number:02}", launched=False)
+    lock.sign(f"{DISPATCH[:-2]}11", launched=True)
+    signed = lock.signatures()
+    assert [s.dispatch_id[-2:] for s in signed] == [f"{n:02}" for n in range(4, 12)]
+    assert [s.launched for s in signed] == [False] * 7 + [True]
+    lock.release()
 
 
 def test_what_is_put_in_order_leaves_no_file(tmp_path: Path) -> None:
     path = path_in(tmp_path)
     lock = acquire(path)
     assert lock is not None
-    assert lock.signature() is None
+    assert lock.signatures() == ()
     lock.release(remove=True)
-    assert signature_at(path) is None
+    assert signatures_at(path) == ()
     assert signed_slugs(str(tmp_path)) == ()
 
 
@@ -79,4 +91,4 @@ def test_a_file_with_other_words_is_no_signature(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     for words in (b"", b"\xff\xfe", b"a b c\n", DISPATCH.encode(), b" " * 10_000):
         path.write_bytes(words)
-        assert signature_at(str(path)) is None
+        assert signatures_at(str(path)) == ()

@@ -6,19 +6,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+from orchestrator.attempt import attempt
 from orchestrator.availability import work_root
 from orchestrator.closing import Finished
 from orchestrator.leftovers import pending_ref
-from orchestrator.locks import clone_lock_path, held, sweep_lock_path
+from orchestrator.locks import clone_lock_path, held, signed_slugs, sweep_lock_path
 from orchestrator.model.status import Status
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.observe import observe
 from orchestrator.orphans import close_orphans
 from orchestrator.record import write_intent
 from orchestrator.recover import Mender
+from orchestrator.rules.engine import evaluate
 from orchestrator.rules.facts import SweepState
-from orchestrator.rules.verdict import Action, Code
+from orchestrator.rules.verdict import Action, Code, Verdict
 from orchestrator.site import open_site
+from orchestrator.stop import StopFlag
 from orchestrator.sweeps import instance_name
 from tests.support import repos
 from tests.support.claims import Attempt
@@ -387,3 +390,39 @@ def test_an_open_sweep_of_a_role_that_is_not_scheduled_any_more_is_named(tmp_pat
     (note,) = world.tick().notes
     assert "run/historian-2026-11-30 is open (awaiting_review)" in note
     assert "git push origin --delete run/historian-2026-11-30" in note
+
+
+def test_a_push_that_arrives_after_its_tick_was_killed_and_mended_is_still_ours(
+    tmp_path: Path,
+) -> None:
+    """The git child of a killed tick lives on; the next tick can look before its push lands."""
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won(launched=False)
+    repos.git(world.shared, "update-ref", "-d", made.sweep.local_ref)
+    site = open_site(world.settings(), fetch=True)
+    close_orphans(Mender.of(site, world.now), observe(site, world.now).facts)
+    assert branches(world.home) == []
+    late = Attempt(world)
+    repos.git(world.home, "push", "--quiet", "origin", f"{made.intent}:{made.sweep.local_ref}")
+    tried = attempt(
+        late.claimant.site, late.facts, evaluate(late.facts), lambda: world.now, StopFlag()
+    )
+    assert isinstance(tried, Verdict)
+    assert tried.code is Code.LOST_RACE
+    evaluation = world.tick()
+    assert evaluation.mended == (f"withdrew {made.sweep.branch}: its agent was never started",)
+    assert evaluation.outcomes[0].sweep is not None
+
+
+def test_a_signature_nothing_came_of_goes_in_time(tmp_path: Path) -> None:
+    world = World.with_remote(tmp_path)
+    made = Attempt(world).won(launched=False)
+    repos.git(world.shared, "update-ref", "-d", made.sweep.local_ref)
+    site = open_site(world.settings(), fetch=True)
+    facts = observe(site, world.now).facts
+    close_orphans(Mender.of(site, world.now), facts)
+    assert signed_slugs(common(world)) == (made.sweep.slug,)
+    lock = Path(sweep_lock_path(common(world), made.sweep.slug))
+    os.utime(lock, (lock.stat().st_atime, lock.stat().st_mtime - 601))
+    close_orphans(Mender.of(site, world.now), facts)
+    assert signed_slugs(common(world)) == ()

@@ -81,6 +81,7 @@ def attempt(
 def _claimed_under(lock: FileLock, claimant: Claimant, facts: RoleFacts) -> Claim | NotClaimed:
     """Sign, then claim. Unless it is won the lock is released; signed, if anything may be left."""
     tidy = False
+    earlier = lock.signatures()  # a claim that may still be on its way
     claimed: Claim | NotClaimed | None = None
     try:
         lock.sign(claimant.dispatch_id, launched=False)
@@ -91,7 +92,7 @@ def _claimed_under(lock: FileLock, claimant: Claimant, facts: RoleFacts) -> Clai
         raise
     finally:
         if not isinstance(claimed, Claim):
-            lock.release(remove=tidy)
+            lock.release(remove=tidy and not earlier)
     return claimed
 
 

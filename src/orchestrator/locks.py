@@ -9,7 +9,8 @@ The lock of a sweep is signed with the dispatch it is held for, before the claim
 machine. The file outlives its holder: signed and free, it says that a run of this very clone ended
 without having put its things in order. No name of a host or path of a clone is proof of that: two
 containers can have both in common. A copy of the clone proves nothing either, so the signature
-names the file's inode.
+names the file's inode. There can be several: a claim of a tick that was killed may still be on its
+way to the remote when the next tick claims the same sweep.
 """
 
 import fcntl
@@ -24,7 +25,8 @@ from orchestrator.errors import CannotLookError, WriteFailedError
 STATE_FOLDER = "orchestrator"
 _POLL_SECONDS = 0.05
 _SUFFIX = ".lock"
-_MAX_BYTES = 256
+_MAX_BYTES = 1024
+_MAX_SIGNATURES = 8
 
 
 def state_folder(common_dir: str) -> str:
@@ -66,14 +68,18 @@ class FileLock:
         self.path = path
 
     def sign(self, dispatch_id: str, *, launched: bool) -> None:
-        """Note, durably, which dispatch the lock is held for.
+        """Note, durably, which dispatch the lock is held for; earlier ones stay noted.
 
         Raises:
             WriteFailedError: a full disk; then nothing may be claimed or launched.
         """
         assert self._fd is not None, "the lock is released"  # noqa: S101 - a caller's mistake
-        phase = "launched" if launched else "claiming"
-        text = f"{dispatch_id} {phase} {os.fstat(self._fd).st_ino}\n"
+        earlier = [s for s in self.signatures() if s.dispatch_id != dispatch_id]
+        signed = [*earlier[1 - _MAX_SIGNATURES :], Signature(dispatch_id, launched)]
+        inode = os.fstat(self._fd).st_ino
+        text = "".join(
+            f"{s.dispatch_id} {'launched' if s.launched else 'claiming'} {inode}\n" for s in signed
+        )
         try:
             # Both phases have eight letters: signing again changes bytes in place.
             os.pwrite(self._fd, text.encode(), 0)
@@ -85,9 +91,13 @@ class FileLock:
                 f"is there room and permission? df -h {os.path.dirname(self.path)}",
             ) from error
 
-    def signature(self) -> Signature | None:
-        """What was signed here before this process took the lock."""
-        return None if self._fd is None else _signature(self._fd)
+    def signatures(self) -> tuple[Signature, ...]:
+        """What is signed here and was not put in order, oldest first."""
+        return () if self._fd is None else _signatures(self._fd)
+
+    def signed_s_ago(self) -> float:
+        """Seconds since the last signature, by this machine's clock."""
+        return 0.0 if self._fd is None else max(0.0, time.time() - os.fstat(self._fd).st_mtime)
 
     def release(self, *, remove: bool = False) -> None:
         """Let go. With `remove` the file goes too, while the lock is still held."""
@@ -144,24 +154,28 @@ def _try(path: str) -> FileLock | None:
     return FileLock(fd, path)
 
 
-def signature_at(path: str) -> Signature | None:
-    """The signature of the lock at `path`, held or not. Writes nothing."""
+def signatures_at(path: str) -> tuple[Signature, ...]:
+    """The signatures of the lock at `path`, held or not. Writes nothing."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None
+        return ()
     try:
-        return _signature(fd)
+        return _signatures(fd)
     finally:
         os.close(fd)
 
 
-def _signature(fd: int) -> Signature | None:
-    """None when nobody signed, and in a copy of the file."""
-    words = os.pread(fd, _MAX_BYTES, 0).decode("utf-8", "replace").split(" ")
-    if len(words) != 3 or words[2] != f"{os.fstat(fd).st_ino}\n":  # noqa: PLR2004 - as signed
-        return None
-    return Signature(words[0], words[1] == "launched")
+def _signatures(fd: int) -> tuple[Signature, ...]:
+    """Nothing when nobody signed, and nothing in a copy of the file."""
+    inode = str(os.fstat(fd).st_ino)
+    lines = os.pread(fd, _MAX_BYTES, 0).decode("utf-8", "replace").split("\n")[:-1]
+    words = [line.split(" ") for line in lines]
+    return tuple(
+        Signature(dispatch_id, phase == "launched")
+        for dispatch_id, phase, signed in (w for w in words if len(w) == 3)  # noqa: PLR2004
+        if signed == inode
+    )
 
 
 def is_held(path: str) -> bool:

@@ -17,7 +17,7 @@ from orchestrator.locks import (
     Signature,
     acquire,
     is_held,
-    signature_at,
+    signatures_at,
     signed_slugs,
     sweep_lock_path,
 )
@@ -30,6 +30,8 @@ from orchestrator.rules.facts import RoleFacts, SweepBranch, SweepState
 from orchestrator.sweeps import History, instance_name, marker_at, read_history
 
 _DAY_MS = 86_400_000
+_ON_ITS_WAY_S = 600.0
+"""How long a push may live on after the tick that started it was killed."""
 _LONGEST_S = 86_400.0
 """Assumed time limit of a role whose registration cannot be read."""
 
@@ -76,10 +78,11 @@ def _settled(mender: Mender, sweep: SweepName) -> str | None:
 def _settle(mender: Mender, sweep: SweepName, lock: FileLock) -> tuple[str | None, bool]:
     """What was done, and whether everything of the run is in order now."""
     site = mender.site
-    signed = lock.signature()
-    if signed is None:
+    signed = {s.dispatch_id: s for s in lock.signatures()}
+    if not signed:
         return None, True  # killed before it signed, so before it claimed anything
-    _end_run(mender, sweep, signed)
+    for signature in signed.values():
+        _end_run(mender, sweep, signature)
     if site.reader.resolve(pending_ref(sweep)) is not None:
         return None, False  # its closing commit is pinned and waits for its branch
     if site.remote is not None and not site.fetched:
@@ -87,9 +90,12 @@ def _settle(mender: Mender, sweep: SweepName, lock: FileLock) -> tuple[str | Non
     ref = sweep.local_ref if site.remote is None else sweep.tracking_ref(site.remote.name)
     there = site.reader.resolve(ref)
     history = read_history(site.reader, sweep, there) if there is not None else None
-    if history is None or history.closed or history.dispatch_id != signed.dispatch_id:
-        return _forget_local(mender, sweep, signed, gone=there is None), True
-    if not signed.launched and history.tip == history.intent:
+    ours = signed.get((history and history.dispatch_id) or "")
+    if history is None or history.closed or ours is None:
+        # A push outlives the tick that was killed: what it claimed may be there in a moment.
+        waits = not all(s.launched for s in signed.values()) and lock.signed_s_ago() < _ON_ITS_WAY_S
+        return _forget_local(mender, sweep, signed, gone=there is None), not waits
+    if not ours.launched and history.tip == history.intent:
         return _withdrawn(mender, sweep, history.tip)
     failed = "interrupted: the tick that ran it ended before the agent did"
     sentence = _close(mender, history, sweep, failed, Status.INTERRUPTED)
@@ -123,7 +129,9 @@ def _withdrawn(mender: Mender, sweep: SweepName, intent: Oid) -> tuple[str | Non
     return (f"withdrew {sweep.branch}: its agent was never started" if gone else None), gone
 
 
-def _forget_local(mender: Mender, sweep: SweepName, signed: Signature, *, gone: bool) -> str | None:
+def _forget_local(
+    mender: Mender, sweep: SweepName, signed: Mapping[str, Signature], *, gone: bool
+) -> str | None:
     """With a remote, the local branch a run left is of no use once the remote tells the story.
 
     Only if it is still what the run made, and nobody checked it out.
@@ -133,7 +141,7 @@ def _forget_local(mender: Mender, sweep: SweepName, signed: Signature, *, gone: 
     if site.remote is None or local is None or ref in site.reader.worktree_branches():
         return None
     history = read_history(site.reader, sweep, local)
-    if history.dispatch_id != signed.dispatch_id or history.intent != local:
+    if history.dispatch_id not in signed or history.intent != local:
         return None
     if not mender.writer.delete_ref(ref, local):
         return None
@@ -152,10 +160,9 @@ def _others(mender: Mender, facts: RoleFacts, branch: SweepBranch) -> str | None
     shared = next((r for r in branch.refs if r.remote and r.remote == site.remote_name), None)
     tip = site.reader.resolve((shared or branch.refs[0]).name)
     history = read_history(site.reader, sweep, tip) if tip is not None else None
-    signed = signature_at(path)
     if history is None or history.closed or history.intent is None:
         return None
-    if signed is not None and signed.dispatch_id == history.dispatch_id:
+    if any(s.dispatch_id == history.dispatch_id for s in signatures_at(path)):
         return None  # settled just now, or it waits for the remote
     try:
         if site.remote is None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from orchestrator.errors import MissingObjectError
 from orchestrator.git.porcelain import trailers
 from orchestrator.git.reader import Reader, SweepRef
-from orchestrator.locks import is_held, signature_at, state_folder, sweep_lock_path
+from orchestrator.locks import is_held, signatures_at, state_folder, sweep_lock_path
 from orchestrator.markerfile import MarkerError, read_marker
 from orchestrator.model.config import Registration
 from orchestrator.model.marker import MarkerReading
@@ -169,8 +169,7 @@ def _alive(site: Site, sweep: SweepName, history: History) -> bool | None:
         return True
     if site.remote is None:
         return False
-    signed = signature_at(lock)
-    ours = signed is not None and signed.dispatch_id == history.dispatch_id
+    ours = any(s.dispatch_id == history.dispatch_id for s in signatures_at(lock))
     return False if ours else None
 
 
