@@ -76,7 +76,7 @@ def claim(claimant: Claimant, facts: RoleFacts, now: datetime) -> Claim | NotCla
         WriteFailedError: the intent commit could not be stored; no ref was made anywhere.
     """
     site, writer = claimant.site, claimant.writer
-    marker = _marker(facts, now)
+    marker = planned_marker(facts, now)
     instance = instance_name(site.reader)
     intent = write_intent(
         writer,
@@ -97,7 +97,8 @@ def claim(claimant: Claimant, facts: RoleFacts, now: datetime) -> Claim | NotCla
     return _look_once_more(site, site.remote, writer, made)
 
 
-def _marker(facts: RoleFacts, now: datetime) -> Marker:
+def planned_marker(facts: RoleFacts, now: datetime) -> Marker:
+    """The marker of a sweep dispatched at `now`; the entry and registration have to be usable."""
     entry, registration, last = facts.entry, facts.registration, facts.last
     assert isinstance(entry, ScheduleEntry)  # noqa: S101 - S4 holds only for a readable entry
     assert isinstance(registration, Registration)  # noqa: S101 - and a usable registration

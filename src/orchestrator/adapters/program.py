@@ -111,7 +111,11 @@ def path_for(program: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_flags(wanted: Wanted, program: str, operator: Operator) -> Probe:
-    asked = ask(program, wanted.help, operator)
+    try:
+        asked = ask(program, wanted.help, operator)
+    except OSError as error:
+        reason = f"{program} could not be asked for its flags: {error.strerror}"
+        return Probe(ok=False, program=program, reason=reason, hint="make room in the temp folder")
     said = asked.stdout.decode("utf-8", "replace")
     flags = tuple(sorted(set(_FLAG.findall(said))))
     missing = [flag for flag in wanted.flags if flag not in flags]

@@ -1,4 +1,4 @@
-"""The command line: `orchestrator tick`, `explain`, `check`, `status`, `init` and `schema`.
+"""The command line: `orchestrator tick`, `explain` and the other verbs, a module each.
 
 This package alone says click, and it is the only place that prints or reads the clock.
 """

@@ -15,6 +15,8 @@ VERBS = {
     "status": "Show where every role stands. Changes nothing.",
     "check": "Check orchestrator.yaml. Changes nothing.",
     "init": "Write a first orchestrator.yaml, or print a scheduler's file.",
+    "doctor": "Try out what a tick needs on this machine; spends nothing.",
+    "prompt": "Print what a role's agent would be told. Changes nothing.",
     "schema": "Print the JSON Schema of a file or of a command's output.",
 }
 """The verbs in the order of the help, which must not import them."""
