@@ -3,6 +3,7 @@
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,7 @@ MIX: tuple[Transport, ...] = ("file", "http", "ssh", "file", "http")
 
 def main() -> int:
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended on the way out
     base = Path(tempfile.mkdtemp(prefix="soak-", dir=options.dir))
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     print(f"seed {seed}, in {base}", flush=True)
@@ -36,8 +38,8 @@ def _run(options: argparse.Namespace, seed: int, base: Path) -> bool:
     if options.naive_refs or options.same_intent:
         return _controls(options, base)
     if options.short:
-        with_remote = Plan(seed, instances=5, rounds=14, kills=8, drops=4, edits=3)
-        alone = Plan(seed, instances=3, rounds=8, kills=4, drops=0, edits=1)
+        with_remote = Plan(seed, instances=5, rounds=12, kills=8, drops=4, edits=3)
+        alone = Plan(seed, instances=3, rounds=7, kills=4, drops=0, edits=1)
     else:
         with_remote = Plan(
             seed,
@@ -59,9 +61,13 @@ def _run(options: argparse.Namespace, seed: int, base: Path) -> bool:
 def _soak(title: str, plan: Plan, base: Path, *, alone: bool = False) -> None:
     clones = max(2, (plan.instances * 2 + 2) // 3)
     with arena(base, clones=clones, transports=MIX, alone=alone) as made:
-        tally = Soak(made, plan).run()
+        tally = Soak(made, plan, _say).run()
     print(f"{title}: {plan.instances} instances in {len(made.clones)} clones", flush=True)
     print(table(plan, tally), flush=True)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _controls(options: argparse.Namespace, base: Path) -> bool:

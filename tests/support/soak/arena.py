@@ -30,8 +30,8 @@ schedules:
   tester:
     every: 11d
 roles:
-  scribe: {adapter: command, command: [tools/agent.sh, "0.1"], estimate_usd: 0, timeout: 2m}
-  tester: {adapter: command, command: [tools/agent.sh, "0"], estimate_usd: 0, timeout: 2m}
+  scribe: {adapter: command, command: [tools/agent.sh], estimate_usd: 0, timeout: 2m}
+  tester: {adapter: command, command: [tools/agent.sh], estimate_usd: 0, timeout: 2m}
 """
 
 # Usage is different for every dispatch, so that a number on the remote tells whose it is.
@@ -40,7 +40,7 @@ _AGENT = """\
 slug=$(sed 's/.*"slug": "\\([^"]*\\)".*/\\1/')
 tokens=$(printf %%s "$ORCHESTRATOR_DISPATCH" | cksum | cut -d' ' -f1)
 echo "begin $slug $ORCHESTRATOR_DISPATCH $$" >> %(log)s
-sleep "$1"
+sleep "0.$((tokens %% 6))"
 echo "written for $slug" > "docs/$slug.md"
 echo "{\\"tokens_in\\": $tokens, \\"tokens_out\\": 1, \\"cost_usd\\": 0.01}"
 echo "end $slug $ORCHESTRATOR_DISPATCH $$" >> %(log)s

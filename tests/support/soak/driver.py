@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -68,8 +68,10 @@ class Tally:
 class Soak:
     """Runs a plan in an arena; raises Violation at the first thing that must not be."""
 
-    def __init__(self, arena: Arena, plan: Plan) -> None:
-        self.arena, self.plan = arena, plan
+    def __init__(
+        self, arena: Arena, plan: Plan, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.arena, self.plan, self._say = arena, plan, say
         self.people = People(arena, random.Random(f"{plan.seed}-people"))
         self.tally = Tally()
         self._chance = random.Random(plan.seed)
@@ -86,6 +88,8 @@ class Soak:
         started = time.monotonic()
         for number in range(self.plan.rounds):
             self._round(number)
+            if number % 100 == 99:  # a sign of life
+                self._say(f"  {number + 1} rounds, {time.monotonic() - started:.0f} s")
         self._converge(START + timedelta(days=2 * self.plan.rounds))
         self._check_usage()
         self._check_leftovers()

@@ -106,7 +106,8 @@ class People:
         text = marker.data.decode()
         tokens = re.search(r"^tokens_in: ([0-9]+)$", text, re.MULTILINE)
         failed = re.search(r"^failed: (.*)$", text, re.MULTILINE)
-        closing = Closing(slug, int(tokens[1]) if tokens else None, failed[1] if failed else None)
+        words = failed[1].strip('"') if failed else None
+        closing = Closing(slug, int(tokens[1]) if tokens else None, words)
         if str(commit.id) not in self._seen:
             self._seen.add(str(commit.id))
             self.ledger.setdefault(who, []).append(closing)

@@ -159,7 +159,8 @@ def _fork(arena: Arena, job: Job, notes: Path, start: float, sabotage: Sabotage 
     code = 1
     try:
         os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         time.sleep(max(0.0, start + job.delay_s - time.monotonic()))
         code = _child(arena, job, notes, sabotage)
     finally:

@@ -47,7 +47,8 @@ def dropping_server(root: Path) -> Iterator[Dropper]:
     if pid == 0:
         try:
             ours.close()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the driver's to handle
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)  # the driver closes the line when it ends
             _serve(root, theirs)
         finally:
             os._exit(0)
