@@ -12,6 +12,7 @@ from pathlib import Path
 import pygit2
 
 from orchestrator.errors import WriteFailedError
+from orchestrator.git.opening import open_repository
 from orchestrator.git.reader import Reader
 from orchestrator.git.stalelocks import break_stale
 from orchestrator.model.names import Oid, Ref
@@ -54,9 +55,10 @@ class RefWriter:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._repository = reader.repository
-        # A claim, or a cost that was reported, must still be there after a power cut.
+        # A claim, or a cost that was reported, must still be there after a power cut. Opened anew:
+        # libgit2 asks for this once, at the first look at refs, and the reader has had its look.
         pygit2.settings.enable_fsync_gitdir(True)
+        self._repository = open_repository(reader.repository.path)
 
     def create_ref(self, ref: Ref, oid: Oid, reason: str) -> bool:
         """Create `ref` at `oid`, atomically between processes; False when it exists already.
