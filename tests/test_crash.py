@@ -15,6 +15,8 @@ import pytest
 from tests.support import repos
 from tests.support.world import FILES, START, World
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 AGENT = """#!/bin/sh
 cat > /dev/null

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.long
 def test_a_short_soak_finds_no_violation_and_its_controls_do(tmp_path: Path) -> None:
     """In a process of its own: it forks ticks, and a test runner has threads."""
     argv = [sys.executable, str(ROOT / "scripts" / "_soak.py"), "--short", "--seed", "20261130"]
