@@ -105,7 +105,7 @@ def planned_marker(facts: RoleFacts, now: datetime) -> Marker:
     covered = None if last is None or isinstance(last, BrokenMarker) else last.covered_until
     return Marker(
         sweep=facts.today,
-        every=entry.every.text,
+        every=entry.timing,
         at=now,
         covering_since=covered,
         adapter=registration.adapter,
