@@ -132,6 +132,12 @@ class Calendar(NamedTuple):
         early = found is not None and self.start_at is not None and found < self.start_at
         return None if early else found
 
+    def first(self, now: datetime) -> datetime | None:
+        """The first occurrence that is not due yet where none is due: one waiting for its jitter,
+        or the next one.
+        """
+        return self.until(now) or self.after(now)
+
     def between(self, after: datetime, until: datetime) -> int:
         """How many occurrences lie after `after` and not after `until`; whole days are not walked
         through one occurrence at a time.
