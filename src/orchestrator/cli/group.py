@@ -13,6 +13,7 @@ VERBS = {
     "tick": "Dispatch every sweep that is due, and say why the others rest.",
     "explain": "Say for every role what a tick would do, and why. Changes nothing.",
     "status": "Show where every role stands. Changes nothing.",
+    "next": "Show the coming occurrences of every schedule. Changes nothing.",
     "check": "Check orchestrator.yaml. Changes nothing.",
     "init": "Write a first orchestrator.yaml, or print a scheduler's file.",
     "doctor": "Try out what a tick needs on this machine; spends nothing.",
