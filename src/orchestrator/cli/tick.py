@@ -35,14 +35,14 @@ def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
     from orchestrator.tick import tick
 
     stop = StopFlag()
-    with _stopped_by_signals(stop):
+    with stopped_by_signals(stop):
         found = tick(
             settings_of(run),
             run.clock,
             roles=roles,
             fetch=not no_fetch,
             stop=stop,
-            on_event=lambda event: _tell(run, event),
+            on_event=lambda event: tell(run, event),
         )
     if run.json:
         from orchestrator.report.json import explain_json
@@ -60,7 +60,7 @@ def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
     return int(found.exit_code)
 
 
-def _tell(run: Invocation, event: Event) -> None:
+def tell(run: Invocation, event: Event) -> None:
     """Progress is for people who watch; a log gets its one line at the end."""
     stderr = run.console.stderr
     watched = stderr is not None and stderr.isatty() and not run.quiet
@@ -71,7 +71,7 @@ def _tell(run: Invocation, event: Event) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(stop: StopFlag) -> Iterator[None]:
+def stopped_by_signals(stop: StopFlag) -> Iterator[None]:
     """Count requests to stop instead of dying of them; what the caller ignores stays ignored."""
 
     def handle(number: int, _: FrameType | None) -> None:
