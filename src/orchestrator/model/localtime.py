@@ -63,19 +63,18 @@ def cron_count(cron: Cron, zone: tzinfo, after: datetime, until: datetime) -> in
     """
     if until <= after:
         return 0
-    first = _local(after, _offsets(zone, after)[0]).date() - _DAY
-    last = _local(until, _offsets(zone, until)[1]).date() + _DAY
+    (least, most), (low, high) = _offsets(zone, after), _offsets(zone, until)
+    day, last = _local(after, least).date(), _local(until, high).date()
+    begun, ending = _local(after, most).date(), _local(until, low).date()
     total, seen = 0, set[datetime]()
-    edges = {first + n * _DAY for n in range(4)} | {last - n * _DAY for n in range(4)}
-    gap_before = True
-    day = first
+    gaps = [_has_gap(zone, day - _DAY), _has_gap(zone, day), False]
     while day <= last:
-        gap = _has_gap(zone, day)
-        if day in edges or gap or gap_before:
+        gaps[2] = _has_gap(zone, day + _DAY)
+        if day <= begun or day >= ending or any(gaps):
             seen.update(instant_of(local, zone) for local in cron.times_on(day))
         elif cron.matches(day):
             total += cron.times_a_day
-        gap_before = gap
+        gaps[:2] = gaps[1:]
         day += _DAY
     return total + sum(after < found <= until for found in seen)
 
