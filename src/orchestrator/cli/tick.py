@@ -1,8 +1,9 @@
 """`orchestrator tick`: do what is due."""
 
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import click
@@ -11,7 +12,8 @@ from orchestrator.cli.edge import error_text
 from orchestrator.cli.group import SETTINGS, common
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.looking import settings_of
-from orchestrator.outcome import Event
+from orchestrator.errors import OrchestratorError
+from orchestrator.outcome import Evaluation, Event
 from orchestrator.stop import StopFlag
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -20,9 +22,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 @click.command("tick", context_settings=SETTINGS)
 @click.argument("roles", nargs=-1, metavar="[ROLE]...")
 @click.option("--no-fetch", is_flag=True, help="Do not ask the remote first (offline).")
+@click.option(
+    "--metrics", metavar="FILE", help="Write what was found to FILE, for Prometheus' node_exporter."
+)
 @common
 @click.pass_obj
-def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
+def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool, metrics: str | None) -> int:
     """Dispatch every sweep that is due, and say in one line a role why the others rest.
 
     Fetches, mends what a crash left, decides, and dispatches: commit, claim, launch, close. Call
@@ -53,11 +58,32 @@ def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
 
         text = tick_text(found, run.console.look, quiet=run.quiet, verbose=run.verbose)
         run.console.out(text)
+    if metrics is not None:
+        _write_metrics(metrics, found, run)
     if found.failure is not None:
         run.console.err(error_text(found.failure, run.console.error_look))
     if found.exit_code == 0 and stop.signal is not None:
         return 128 + stop.signal
     return int(found.exit_code)
+
+
+def _write_metrics(path: str, found: Evaluation, run: Invocation) -> None:
+    """Replace the file in one step: whoever reads it sees the old one or the new one, whole.
+
+    Raises:
+        OrchestratorError: it cannot be written; the tick itself is done.
+    """
+    from orchestrator.report.metrics import metrics_text
+
+    half = f"{path}.{os.getpid()}.tmp"  # the collector reads names that end in .prom
+    try:
+        with open(half, "w", encoding="utf-8", newline="\n") as file:
+            file.write(metrics_text(found, run.clock()))
+        os.replace(half, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(half)
+        raise OrchestratorError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def tell(run: Invocation, event: Event) -> None:
