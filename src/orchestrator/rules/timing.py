@@ -53,7 +53,7 @@ def due(facts: RoleFacts, entry: ScheduleEntry) -> Due:
 def next_start(facts: RoleFacts, entry: ScheduleEntry) -> datetime | None:
     """When time alone could start a sweep, on a day that has none yet."""
     if entry.calendar is not None:
-        return _next_due(facts, entry.calendar)
+        return _whole(_next_due(facts, entry.calendar))
     tomorrow, paced = next_midnight(facts.now), facts.paced
     if tomorrow is None or not isinstance(paced, MergedSweep) or entry.every is None:
         return tomorrow
@@ -65,7 +65,7 @@ def _calendar(facts: RoleFacts, calendar: "Calendar") -> Due:
 
     role, now, newest = facts.role, facts.now, facts.newest_occurrence
     latest, soon = calendar.latest_due(role, now), _next_due(facts, calendar)
-    rest = Due(elapsed=False, reason="", due_at=soon, ended=soon is None)
+    rest = Due(elapsed=False, reason="", due_at=_whole(soon), ended=soon is None)
     follows = f"; next is {exact(soon)}" if soon is not None else "; none is to come"
     if latest is None:
         return rest._replace(reason=f"no occurrence of {calendar.words} was due yet{follows}")
@@ -73,15 +73,15 @@ def _calendar(facts: RoleFacts, calendar: "Calendar") -> Due:
     if newest is not None and latest <= newest:
         ahead = elapsed_ms(now, newest) > 0
         return rest._replace(
-            reason=f"{said} is not later than {exact(newest)}, which was swept{follows}",
+            reason=f"{said} was swept: a sweep stands for {exact(newest)}{follows}",
             warning=f"a sweep stands for the occurrence {exact(newest)}, which is later than this "
             f"clock's {iso(now)}: one of the two clocks is wrong" if ahead else None,
         )  # fmt: skip
     since = facts.timing_since
     if since is not None and latest <= since.at:
         return rest._replace(
-            reason=f"{said} was there before the schedule was as it is: since {iso(since.at)}, "
-            f"commit {since.commit}{follows}"
+            reason=f"{said} is older than the schedule, which stands as it does since "
+            f"{iso(since.at)} (commit {since.commit}){follows}"
         )
     due_at = calendar.due_at(role, latest)
     if calendar.missed(role, latest, now):
@@ -90,6 +90,13 @@ def _calendar(facts: RoleFacts, calendar: "Calendar") -> Due:
             f"{follows}"
         )
     return Due(elapsed=True, reason=f"{said} is due since {exact(due_at)}", due_at=due_at)
+
+
+def _whole(at: datetime | None) -> datetime | None:
+    """The first whole second not before `at`: clocks here have no others."""
+    if at is None or at.microsecond == 0:
+        return at
+    return later(at.replace(microsecond=0), 1000)
 
 
 def _next_due(facts: RoleFacts, calendar: "Calendar") -> datetime | None:
