@@ -14,8 +14,9 @@ from orchestrator.configfile import read_config, refused
 from orchestrator.configvalues import NAME_MAX_LENGTH
 from orchestrator.everyhint import interval_hint
 from orchestrator.model.config import Config, RoleEntry, ScheduleEntry
+from orchestrator.model.cron import Cron
 from orchestrator.model.names import Oid, role_problem
-from orchestrator.model.occurrence import Calendar, exact
+from orchestrator.model.occurrence import Calendar, Span, exact
 from orchestrator.model.problem import ErrorCode, Problem, Severity
 from orchestrator.model.timing import Every
 
@@ -309,7 +310,7 @@ def _strictly(role: object, entry: Any) -> tuple[Every, bool, float | None]:
     assert isinstance(role, str)
     assert role_problem(role) is None
     assert isinstance(entry, dict)
-    assert set(entry) <= {"every", "enabled", "cost_limit_usd"}
+    assert set(entry) <= {"every", "enabled", "cost_limit_usd", "description"}
     assert isinstance(entry["every"], str)
     every = Every.parse(entry["every"])
     assert every is not None
@@ -322,6 +323,21 @@ def _strictly(role: object, entry: Any) -> tuple[Every, bool, float | None]:
         assert math.isfinite(cap)
         assert cap >= 0
     return every, enabled, cap
+
+
+def _check_calendar(calendar: Calendar, entry: Any) -> None:
+    """The kind of timing and its value are those of the plain loader's data, and no other kind."""
+    assert isinstance(entry, dict)
+    assert "every" not in entry
+    if calendar.cron is not None:
+        assert isinstance(entry["cron"], str)
+        assert calendar.cron == Cron.parse(entry["cron"])
+        assert entry.get("timezone", "UTC") == calendar.zone.name
+        assert "interval" not in entry
+    else:
+        assert isinstance(entry["interval"], str)
+        assert calendar.interval == Span.parse(entry["interval"])
+        assert not {"cron", "timezone"} & set(entry)
 
 
 @settings(max_examples=600, deadline=None)
@@ -337,7 +353,9 @@ def test_no_damaged_file_schedules_what_a_strict_reading_would_not(data: bytes) 
         return  # the plain loader cannot build some value elsewhere in the file (2026-02-30)
     for role, entry in good.items():
         assert role == entry.role
-        assert entry.every is not None
+        if entry.calendar is not None:
+            _check_calendar(entry.calendar, loaded[role])
+            continue
         read = (entry.every, entry.enabled, entry.cost_limit_usd)
         assert read == _strictly(role, loaded[role])
 
