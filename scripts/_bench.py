@@ -215,6 +215,25 @@ def historian(repository: Path, since: str, until: str) -> tuple[float, int]:
     return time.perf_counter() - started, count
 
 
+def catching_up(years: int) -> tuple[float, int]:
+    """Seconds to find what a minutely schedule owes after an outage; ms to count what it missed."""
+    from orchestrator import zones
+    from orchestrator.model.cron import Cron
+    from orchestrator.model.occurrence import Calendar, Zone
+
+    zone = Zone("Europe/Berlin", zones.zone("Europe/Berlin"))
+    calendar = Calendar(Cron.parse("* * * * *"), None, zone)
+    before = NOW - timedelta(days=365 * years)
+    started = time.perf_counter()
+    latest, following = calendar.latest_due("historian", NOW), calendar.after(NOW)
+    decided = time.perf_counter() - started
+    missed_ones = calendar.between(before, NOW)
+    assert latest is not None
+    assert following is not None
+    assert missed_ones == (525_600 - 60) * years, "the hour that is skipped in spring fires once"
+    return decided, round((time.perf_counter() - started) * 1000)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench")
     parser.add_argument("--runs", type=int, default=15)
@@ -239,6 +258,10 @@ def main() -> None:
         one, two, ratio, _ = paired(max(runs, 31), claims(big), claims(small))
         report("intent commit and branch, big / small: time", ratio, 1.3,
                f"{one * 1000:.1f} ms / {two * 1000:.1f} ms")  # fmt: skip
+        short, long = (min(catching_up(years) for _ in range(runs)) for years in (1, 3))
+        report("cron, a minutely schedule: due after 3 years / 1 year", long[0] / short[0], 1.5,
+               f"{long[0] * 1000:.2f} ms / {short[0] * 1000:.2f} ms; "
+               f"counting the missed: {long[1]} ms")  # fmt: skip
         if asked.docs is not None:
             depth = len(git(asked.docs, "rev-list", "--first-parent", "-n", "201", "HEAD").split())
             window = (f"HEAD~{depth - 1}", "HEAD")

@@ -14,7 +14,9 @@ from orchestrator.configfile import read_config, refused
 from orchestrator.configvalues import NAME_MAX_LENGTH
 from orchestrator.everyhint import interval_hint
 from orchestrator.model.config import Config, RoleEntry, ScheduleEntry
+from orchestrator.model.cron import Cron
 from orchestrator.model.names import Oid, role_problem
+from orchestrator.model.occurrence import Calendar, Span, exact
 from orchestrator.model.problem import ErrorCode, Problem, Severity
 from orchestrator.model.timing import Every
 
@@ -28,6 +30,9 @@ COMMIT = Oid("0123456789abcdef0123456789abcdef01234567")
 def _schedule(entry: ScheduleEntry | Problem) -> object:
     if isinstance(entry, Problem):
         return "error"
+    if entry.calendar is not None:
+        return _calendar(entry, entry.calendar)
+    assert entry.every is not None
     return {
         "every": entry.every.text,
         "ms": entry.every.ms,
@@ -35,6 +40,25 @@ def _schedule(entry: ScheduleEntry | Problem) -> object:
         "cost_limit_usd": entry.cost_limit_usd,
         "line": entry.line,
     }
+
+
+def _calendar(entry: ScheduleEntry, calendar: Calendar) -> object:
+    values = {
+        "timing": entry.timing,
+        "words": calendar.words,
+        "enabled": entry.enabled,
+        "cost_limit_usd": entry.cost_limit_usd,
+        "start_at": calendar.start_at and exact(calendar.start_at),
+        "end_at": calendar.end_at and exact(calendar.end_at),
+        "jitter": calendar.jitter and calendar.jitter.ms,
+        "catchup": calendar.catchup.value,
+        "grace": calendar.grace_ms,
+        "overlap": entry.overlap,
+        "description": entry.description,
+        "line": entry.line,
+        "timing_line": entry.timing_line,
+    }
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _role(entry: RoleEntry | Problem) -> object:
@@ -180,7 +204,7 @@ def test_thousands_of_unmatched_names_are_not_compared_pair_by_pair() -> None:
         ("@daily", "write 1d"),
         ("+1d", "write 1d"),
         ("5M", "write 5m for minutes; months differ in length, write days"),
-        ("*/15 * * * *", "cron expressions are not read; write an interval such as 1d"),
+        ("*/15 * * * *", "write a cron expression under the key `cron`"),
         ("0", "write an interval of at least 1m, or `enabled: false` to pause the role"),
     ],
 )
@@ -233,6 +257,7 @@ def test_every_is_read_from_a_file_as_the_case_says(case: dict[str, Any]) -> Non
     allowed = case["expect"].get("either", [case["expect"]])
     entry = config.schedules.get("historian")
     if isinstance(entry, ScheduleEntry):
+        assert entry.every is not None
         assert {"ms": entry.every.ms} in allowed
     else:
         assert {"error": True} in allowed
@@ -285,7 +310,7 @@ def _strictly(role: object, entry: Any) -> tuple[Every, bool, float | None]:
     assert isinstance(role, str)
     assert role_problem(role) is None
     assert isinstance(entry, dict)
-    assert set(entry) <= {"every", "enabled", "cost_limit_usd"}
+    assert set(entry) <= {"every", "enabled", "cost_limit_usd", "description"}
     assert isinstance(entry["every"], str)
     every = Every.parse(entry["every"])
     assert every is not None
@@ -298,6 +323,21 @@ def _strictly(role: object, entry: Any) -> tuple[Every, bool, float | None]:
         assert math.isfinite(cap)
         assert cap >= 0
     return every, enabled, cap
+
+
+def _check_calendar(calendar: Calendar, entry: Any) -> None:
+    """The kind of timing and its value are those of the plain loader's data, and no other kind."""
+    assert isinstance(entry, dict)
+    assert "every" not in entry
+    if calendar.cron is not None:
+        assert isinstance(entry["cron"], str)
+        assert calendar.cron == Cron.parse(entry["cron"])
+        assert entry.get("timezone", "UTC") == calendar.zone.name
+        assert "interval" not in entry
+    else:
+        assert isinstance(entry["interval"], str)
+        assert calendar.interval == Span.parse(entry["interval"])
+        assert not {"cron", "timezone"} & set(entry)
 
 
 @settings(max_examples=600, deadline=None)
@@ -313,6 +353,9 @@ def test_no_damaged_file_schedules_what_a_strict_reading_would_not(data: bytes) 
         return  # the plain loader cannot build some value elsewhere in the file (2026-02-30)
     for role, entry in good.items():
         assert role == entry.role
+        if entry.calendar is not None:
+            _check_calendar(entry.calendar, loaded[role])
+            continue
         read = (entry.every, entry.enabled, entry.cost_limit_usd)
         assert read == _strictly(role, loaded[role])
 

@@ -234,6 +234,9 @@ MARKERS = st.builds(
     tokens_out=_COUNT,
     cost_usd=_MONEY,
     failed=st.none() | _TEXT,
+    occurrence=st.none()
+    | _WHEN.map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)),
+    trigger=st.none() | st.just("manual"),
 )
 
 
@@ -255,6 +258,8 @@ def test_what_was_written_reads_back_as_the_same_values(marker: Marker) -> None:
         marker.failed,
         marker.every,
         None if marker.cost_limit_usd is None else float(f"{marker.cost_limit_usd:.6f}"),
+        marker.occurrence,
+        marker.trigger,
     )
     assert render_marker(marker) == data
     assert data.endswith(b"\n")
@@ -312,3 +317,24 @@ def test_arbitrary_bytes_are_never_a_marker_without_a_readable_time(raw: bytes) 
         return
     assert b"at" in raw
     assert isinstance(reading.at, datetime)
+
+
+def test_only_a_calendar_sweep_s_marker_has_its_occurrence_and_only_a_triggered_one_says_so() -> (
+    None
+):
+    plain = render_marker(_marker()).decode()
+    assert "occurrence" not in plain
+    assert "trigger" not in plain
+    at = datetime(2026, 11, 30, 1, 0, 0, 500_000, tzinfo=UTC)
+    keys = [line.partition(":")[0] for line in plain.splitlines()]
+    full = render_marker(_marker()._replace(occurrence=at, trigger="manual")).decode()
+    assert [line.partition(":")[0] for line in full.splitlines()] == [
+        *keys[:5], "occurrence", "trigger", *keys[5:]
+    ]  # fmt: skip
+    assert "occurrence: 2026-11-30T01:00:00.500Z\n" in full
+
+
+def test_a_marker_whose_occurrence_cannot_be_read_is_broken() -> None:
+    data = render_marker(_marker()) + b"occurrence: yesterday\n"
+    with pytest.raises(MarkerError, match="occurrence"):
+        read_marker(data, SWEEP)

@@ -23,7 +23,8 @@ from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.marker import Marker
 from orchestrator.model.names import RUNS_FOLDER, Oid, Ref, SweepName
 from orchestrator.record import write_intent
-from orchestrator.rules.facts import BrokenMarker, RoleFacts
+from orchestrator.rules.facts import MANUAL, BrokenMarker, RoleFacts
+from orchestrator.rules.table import ALLOW
 from orchestrator.rules.verdict import Code
 from orchestrator.site import Site
 from orchestrator.sweeps import instance_name
@@ -34,7 +35,11 @@ _NOT_A_REASON = ("stale info", "fetch first", "already exists", "failed to updat
 
 
 class Claim(NamedTuple):
-    """A sweep this instance owns: the branch is ours, nothing has been launched."""
+    """A sweep this instance owns: the branch is ours, nothing has been launched.
+
+    Attributes:
+        beside_others: other sweeps of the role may be open (`overlap: allow`).
+    """
 
     sweep: SweepName
     marker: Marker
@@ -42,6 +47,7 @@ class Claim(NamedTuple):
     intent: Oid
     dispatch_id: str
     instance: str
+    beside_others: bool = False
 
 
 class NotClaimed(NamedTuple):
@@ -87,7 +93,15 @@ def claim(claimant: Claimant, facts: RoleFacts, now: datetime) -> Claim | NotCla
         identity=claimant.identity,
         now=now,
     )
-    made = Claim(marker.sweep, marker, site.tip, intent, claimant.dispatch_id, instance)
+    made = Claim(
+        marker.sweep,
+        marker,
+        site.tip,
+        intent,
+        claimant.dispatch_id,
+        instance,
+        beside_others=isinstance(facts.entry, ScheduleEntry) and facts.entry.overlap == ALLOW,
+    )
     if site.remote is None:
         return _claim_locally(writer, made)
     lost = _claim_remotely(site, site.remote, made)
@@ -105,12 +119,14 @@ def planned_marker(facts: RoleFacts, now: datetime) -> Marker:
     covered = None if last is None or isinstance(last, BrokenMarker) else last.covered_until
     return Marker(
         sweep=facts.today,
-        every=entry.every.text,
+        every=entry.timing,
         at=now,
         covering_since=covered,
         adapter=registration.adapter,
         model=registration.model,
         cost_limit_usd=entry.cost_limit_usd,
+        occurrence=facts.occurrence,
+        trigger=MANUAL if facts.by_hand else None,
     )
 
 
@@ -172,6 +188,8 @@ def _other_open(site: Site, made: Claim, there: Mapping[Ref, Oid], tip: Oid) -> 
             continue
         if sweep == made.sweep:
             return sweep.branch
+        if made.beside_others:
+            continue
         if site.reader.entry(tip, sweep.marker_path) is not None:
             continue  # merged: its marker is on the default branch
         if site.reader.has(oid) and site.reader.is_ancestor(oid, tip):

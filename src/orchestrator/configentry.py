@@ -16,11 +16,31 @@ from orchestrator.model.timing import Every
 from orchestrator.yamlnode import Kind, Node, Scalar, described, quoted, shown
 
 SCHEDULES, ROLES = "schedules", "roles"
+PLAIN_KEYS = frozenset({"every", "cost_limit_usd", "enabled"})
+"""The keys of a schedule that need nothing imported."""
+
+
+def _later(key: str) -> Reader:
+    """The reader of a calendar schedule's key, imported when a file has one."""
+
+    def reader(node: Node) -> object:
+        from orchestrator.configcalendar import READERS
+
+        return READERS[key](node)
+
+    return reader
+
+
+_CALENDAR_KEYS = (
+    "cron", "timezone", "interval", "start_at", "end_at", "jitter", "overlap", "catchup", "grace",
+    "description",
+)  # fmt: skip
 KEYS: Mapping[str, Mapping[str, Reader]] = {
     SCHEDULES: {
         "every": read.interval,
         "cost_limit_usd": read.dollars,
         "enabled": read.boolean,
+        **{key: _later(key) for key in _CALENDAR_KEYS},
     },
     ROLES: {
         "adapter": read.name,
@@ -36,10 +56,10 @@ KEYS: Mapping[str, Mapping[str, Reader]] = {
 
 # What people coming from other schedulers write; a spelling mistake is found by likeness.
 _OTHER_WORDS = {
-    "interval": "every",
     "schedule": "every",
     "frequency": "every",
-    "cron": "every",
+    "tz": "timezone",
+    "time_zone": "timezone",
     "budget": "cost_limit_usd",
     "budget_usd": "cost_limit_usd",
     "active": "enabled",
@@ -133,7 +153,7 @@ def read_entry(
 
 
 def _wanted(section: str) -> str:
-    return "the key `every`" if section == SCHEDULES else "keys such as `adapter`"
+    return "a key such as `every`" if section == SCHEDULES else "keys such as `adapter`"
 
 
 def _name_problem(key: Scalar, namesakes: list[Scalar]) -> tuple[str, str | None] | None:
@@ -200,11 +220,7 @@ def _as_a_whole(
 ) -> list[Problem]:
     """What is wrong with an entry although each value it has is right."""
     if section == SCHEDULES:
-        if "every" in keys:
-            return []
-        message = "expected the key `every`, found none: it says how often the role sweeps"
-        where = key_path(section, role.text, "every")
-        return [place.at(role, where, message, "add `every: 7d`")]
+        return _timing_as_a_whole(place, role, values, keys)
     adapter = values.get("adapter")
     where = key_path(section, role.text, "command")
     if adapter == "command" and "command" not in keys:
@@ -219,3 +235,20 @@ def _as_a_whole(
         hint = "write `adapter: command`, or remove `command`"
         return [place.at(keys["command"], where, message, hint)]
     return []
+
+
+def _timing_as_a_whole(
+    place: Place, role: Scalar, values: Mapping[str, Any], keys: Mapping[str, Scalar]
+) -> list[Problem]:
+    if not any(key in keys for key in ("every", "cron", "interval")):
+        message = "expected one of the keys `every`, `cron` and `interval`, found none: it says "
+        where = key_path(SCHEDULES, role.text, "every")
+        return [place.at(role, where, message + "when the role sweeps", "add `every: 7d`")]
+    if keys.keys() <= PLAIN_KEYS:
+        return []
+    from orchestrator.configcalendar import contradictions
+
+    return [
+        place.at(keys[w.key], key_path(SCHEDULES, role.text, w.key), w.message, w.hint)
+        for w in contradictions(values, keys)
+    ]

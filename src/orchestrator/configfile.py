@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from orchestrator import yamlnode
 from orchestrator.configentry import (
     KEYS,
+    PLAIN_KEYS,
     ROLES,
     SCHEDULES,
     Place,
@@ -114,7 +115,22 @@ def _entries(place: Place, root: yamlnode.Mapping, section: str) -> Iterator[Raw
 
 
 def _schedule(raw: RawEntry) -> ScheduleEntry:
-    return ScheduleEntry(raw.key.text, **raw.values, line=raw.key.line, lines=raw.lines)
+    values, calendar = raw.values, None
+    if not raw.lines.keys() <= PLAIN_KEYS:
+        from orchestrator.configcalendar import calendar as calendar_of
+
+        calendar = calendar_of(values)
+    return ScheduleEntry(
+        raw.key.text,
+        every=values.get("every"),
+        enabled=values.get("enabled", True),
+        cost_limit_usd=values.get("cost_limit_usd"),
+        line=raw.key.line,
+        lines=raw.lines,
+        calendar=calendar,
+        overlap=values.get("overlap"),
+        description=values.get("description"),
+    )
 
 
 def _role(raw: RawEntry) -> RoleEntry:

@@ -20,7 +20,7 @@ from orchestrator.model.config import Config, Registration, ScheduleEntry
 from orchestrator.model.names import Oid, Ref
 from orchestrator.model.problem import Problem
 from orchestrator.model.timing import from_epoch, iso
-from orchestrator.observe import read_policy
+from orchestrator.policy import read_policy
 from orchestrator.site import Settings, Site, open_site
 
 PROBE_REFS = "refs/heads/run/probe-"

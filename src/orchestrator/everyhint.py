@@ -60,7 +60,7 @@ def interval_hint(text: str) -> str | None:
     if low.startswith("-"):
         return interval_hint(low[1:]) if len(low) > 1 and low[1] != "-" else None
     if _CRON.fullmatch(low):
-        return "cron expressions are not read; write an interval such as 1d"
+        return "write a cron expression under the key `cron`"
     return _sum_hint(low)
 
 

@@ -8,6 +8,7 @@ guess there would spend money.
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from orchestrator import yamlnode
@@ -49,13 +50,10 @@ def read_marker(data: bytes, sweep: SweepName) -> MarkerReading:
     at = keys.get("at")
     if at is None:
         raise MarkerError("expected the key `at`, the time of the dispatch, found none", 1, 1)
-    since = keys.get("covering_since")
     return MarkerReading(
         sweep,
         at=_instant("at", at),
-        covering_since=None
-        if since is None or _is_null(since)
-        else _instant("covering_since", since),
+        covering_since=_optional_instant("covering_since", keys),
         adapter=_text(keys.get("adapter")),
         model=_text(keys.get("model")),
         tokens_in=_count(keys.get("tokens_in")),
@@ -64,6 +62,8 @@ def read_marker(data: bytes, sweep: SweepName) -> MarkerReading:
         failed=_failed(keys.get("failed")),
         every=_text(keys.get("every")),
         cost_limit_usd=_amount(keys.get("cost_limit_usd")),
+        occurrence=_optional_instant("occurrence", keys),
+        trigger=_text(keys.get("trigger")),
     )
 
 
@@ -99,6 +99,11 @@ _INSTANT = re.compile(
     r"[ \t]*(?:[Zz]|UTC|([-+])([0-9]{1,2})(?::?([0-9]{2}))?)?)?"
 )
 _MINUTES_A_DAY = 24 * 60
+
+
+def _optional_instant(key: str, keys: Mapping[str, Node]) -> datetime | None:
+    node = keys.get(key)
+    return None if node is None or _is_null(node) else _instant(key, node)
 
 
 def _instant(key: str, node: Node) -> datetime:
@@ -175,6 +180,7 @@ def render_marker(marker: Marker) -> bytes:
         "every": written(marker.every),
         "at": iso(marker.at),
         "covering_since": "null" if since is None else iso(since),
+        **_calendar_keys(marker),
         "adapter": written(marker.adapter),
         "model": "null" if marker.model is None else written(marker.model),
         "cost_limit_usd": _money(marker.cost_limit_usd),
@@ -185,6 +191,18 @@ def render_marker(marker: Marker) -> bytes:
     if marker.failed is not None:
         values["failed"] = written(marker.failed)
     return "".join(f"{key}: {value}\n" for key, value in values.items()).encode()
+
+
+def _calendar_keys(marker: Marker) -> dict[str, str]:
+    """The keys that only some sweeps have; the others' markers are what they always were."""
+    keys: dict[str, str] = {}
+    if marker.occurrence is not None:
+        from orchestrator.model.occurrence import exact  # only calendar schedules
+
+        keys["occurrence"] = exact(marker.occurrence)
+    if marker.trigger is not None:
+        keys["trigger"] = written(marker.trigger)
+    return keys
 
 
 def _money(amount: float | None) -> str:

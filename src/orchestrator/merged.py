@@ -1,15 +1,15 @@
 """The `runs` folder on the default-branch tip: what was merged, and each role's newest marker."""
 
+from collections.abc import Iterator
+from datetime import date
+
 from orchestrator.git.reader import Entry
 from orchestrator.markerfile import MarkerError, read_marker
 from orchestrator.model.names import RUNS_FOLDER, SweepName
 from orchestrator.model.problem import ErrorCode, Problem
+from orchestrator.policy import FILE_KINDS, MAX_FILE_BYTES, WHAT
 from orchestrator.rules.facts import BrokenMarker, MergedSweep
 from orchestrator.site import Site
-
-MAX_FILE_BYTES = 64 * 1024
-FILE_KINDS = ("blob", "executable")
-WHAT = {"tree": "a folder", "symlink": "a symbolic link", "gitlink": "a submodule"}
 
 
 class Runs:
@@ -21,6 +21,7 @@ class Runs:
         self._folder = self._reader.entry(site.tip, RUNS_FOLDER)
         self._by_role: dict[str, list[SweepName]] | None = None
         self._entries: dict[SweepName, Entry | None] = {}
+        self._readings: dict[SweepName, MergedSweep | BrokenMarker] = {}
 
     def has_marker(self, sweep: SweepName) -> bool:
         entry = self._marker_entry(sweep)
@@ -37,11 +38,26 @@ class Runs:
                     f"make {RUNS_FOLDER} a folder on {self._site.tip_name}",
                 )
             )
+        return next(self._merged(role), None)
+
+    def paced_by(self, role: str, last: MergedSweep) -> MergedSweep | BrokenMarker | None:
+        """The newest marker that no person asked for; None where `last` is that one."""
+        if not last.by_hand:
+            return None
+        found = self._merged(role)
+        return next((m for m in found if isinstance(m, BrokenMarker) or not m.by_hand), None)
+
+    def since(self, role: str, day: date) -> Iterator[MergedSweep | BrokenMarker]:
+        """The role's markers of `day` and later, newest first."""
         for sweep in self._sweeps(role):
+            if sweep.date < day:
+                return
             entry = self._marker_entry(sweep)
             if entry is not None:
-                return self._read(sweep, entry)
-        return None
+                yield self._read(sweep, entry)
+
+    def _merged(self, role: str) -> Iterator[MergedSweep | BrokenMarker]:
+        yield from self.since(role, date.min)
 
     def _sweeps(self, role: str) -> list[SweepName]:
         if self._by_role is None:
@@ -58,6 +74,11 @@ class Runs:
         return self._entries[sweep]
 
     def _read(self, sweep: SweepName, entry: Entry) -> MergedSweep | BrokenMarker:
+        if sweep not in self._readings:
+            self._readings[sweep] = self._read_anew(sweep, entry)
+        return self._readings[sweep]
+
+    def _read_anew(self, sweep: SweepName, entry: Entry) -> MergedSweep | BrokenMarker:
         place = f"on {self._site.tip_name}"
         path = sweep.marker_path
         if entry.kind not in FILE_KINDS:

@@ -1,26 +1,21 @@
 """From a repository to facts: one `now`, one default tip, one ref listing. Changes nothing."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from orchestrator.adapters.registry import resolve
-from orchestrator.configfile import read_config, refused
 from orchestrator.errors import UsageError
-from orchestrator.git.reader import Reader, SweepRef
-from orchestrator.merged import FILE_KINDS, MAX_FILE_BYTES, WHAT, Runs
+from orchestrator.git.reader import SweepRef
+from orchestrator.merged import Runs
 from orchestrator.model.config import Config, Registration, ScheduleEntry
-from orchestrator.model.names import (
-    BRANCH_FOLDER,
-    CONFIG_PATH,
-    Oid,
-    SweepName,
-)
+from orchestrator.model.names import BRANCH_FOLDER, Oid, SweepName
 from orchestrator.model.problem import ErrorCode, Problem
 from orchestrator.model.timing import iso
 from orchestrator.outcome import Evaluation, RoleOutcome
+from orchestrator.policy import read_policy
 from orchestrator.rules.engine import evaluate
-from orchestrator.rules.facts import MergedSweep, RoleFacts
+from orchestrator.rules.facts import BrokenMarker, MergedSweep, RoleFacts
 from orchestrator.rules.verdict import Action
 from orchestrator.site import Settings, Site, open_site
 from orchestrator.sweeps import backoff_of, merged_before_closing, read_branches
@@ -104,8 +99,10 @@ def chosen_roles(config: Config, asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(r for r in scheduled if not asked or r in asked)
 
 
-def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snapshot:
-    """Look once: policy, sweep branches, merged markers."""
+def observe(
+    site: Site, now: datetime, *, config_ref: str | None = None, by_hand: bool = False
+) -> Snapshot:
+    """Look once: policy, sweep branches, merged markers. `by_hand`: a person asks for a sweep."""
     commit = site.tip if config_ref is None else site.reader.revision(config_ref)
     config = read_policy(site.reader, commit)
     runs = Runs(site)
@@ -114,11 +111,12 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
     for role, entry in config.schedules.items():
         branches = read_branches(site, [r for r in refs if r.sweep.role == role], runs.has_marker)
         last = runs.last_merged(role)
+        paced_by = runs.paced_by(role, last) if isinstance(last, MergedSweep) else None
         if isinstance(last, MergedSweep) and merged_before_closing(site, last, branches):
             last = last._replace(unfinished=True)
         registration = _registration(entry, config)
         known = registration if isinstance(registration, Registration) else None
-        facts[role] = RoleFacts(
+        found = RoleFacts(
             role=role,
             now=now,
             entry=entry,
@@ -129,13 +127,14 @@ def observe(site: Site, now: datetime, *, config_ref: str | None = None) -> Snap
             config_commit=config.commit,
             branches=branches,
             last=last,
-            today_merged=runs.has_marker(SweepName.on(role, now)),
-            obstacle=_obstacle(site, SweepName.on(role, now)),
             remote=site.remote_name,
             estimate_usd=known.estimate_usd if known else None,
             estimate_source=known.source if known else "",
-            backoff=backoff_of(site, known, now),
+            backoff=None if by_hand else backoff_of(site, known, now),
+            paced_by=paced_by,
+            by_hand=by_hand,
         )
+        facts[role] = _dated(site, runs, commit, found)
     others = [r for r in refs if r.sweep.role not in config.schedules]
     return Snapshot(site, now, config, facts, _strays(site, others, runs))
 
@@ -151,30 +150,29 @@ def _strays(site: Site, refs: Sequence[SweepRef], runs: Runs) -> tuple[str, ...]
     )
 
 
-def read_policy(reader: Reader, commit: Oid) -> Config:
-    """Read `orchestrator.yaml` from a commit, never from a checkout.
+def _dated(site: Site, runs: Runs, commit: Oid, facts: RoleFacts) -> RoleFacts:
+    """What depends on which day's sweep it would be: a calendar schedule says so by its occurrence.
 
-    Raises:
-        MissingObjectError: a partial clone lacks the file and nothing may be fetched now.
+    What last changed its timing is only asked when the occurrence is not swept, because it is the
+    one question whose answer takes a walk through history.
     """
-    entry = reader.entry(commit, CONFIG_PATH)
-    if entry is None:
-        return read_config(None, commit=commit)
-    if entry.kind not in FILE_KINDS:
-        return refused(
-            f"{CONFIG_PATH} is {WHAT[entry.kind]}, but must be a plain file",
-            "commit the file itself at that path",
-            path=CONFIG_PATH,
-            commit=commit,
+    latest, entry = facts.occurrence, facts.entry
+    if latest is not None and isinstance(entry, ScheduleEntry):
+        merged = list(runs.since(facts.role, latest.astimezone(UTC).date()))
+        broken = next((m for m in merged if isinstance(m, BrokenMarker)), None)
+        swept = [m.marker.occurrence for m in merged if isinstance(m, MergedSweep) and m.marker]
+        swept += [b.occurrence for b in facts.open_branches]
+        newest = max((o for o in swept if o is not None), default=None)
+        since = None
+        if newest is None or newest < latest:
+            from orchestrator.policyhistory import timing_since  # only such schedules, when due
+
+            since = timing_since(site.reader, commit, entry, latest)
+        facts = facts._replace(
+            newest_occurrence=newest, timing_since=since, paced_by=broken or facts.paced_by
         )
-    if entry.size is not None and entry.size > MAX_FILE_BYTES:
-        return refused(
-            f"{CONFIG_PATH} is {entry.size:,} bytes long, more than the {MAX_FILE_BYTES:,} allowed",
-            "a policy needs a few lines a role; was another file committed at that path?",
-            path=CONFIG_PATH,
-            commit=commit,
-        )
-    return read_config(reader.read_blob(entry.oid, MAX_FILE_BYTES), commit=commit)
+    today = facts.today
+    return facts._replace(today_merged=runs.has_marker(today), obstacle=_obstacle(site, today))
 
 
 def _registration(entry: ScheduleEntry | Problem, config: Config) -> Registration | Problem:

@@ -178,6 +178,8 @@ def opened_again(mender: Mender, reading: MarkerReading, history: History) -> Op
         adapter=reading.adapter or "",
         model=reading.model,
         cost_limit_usd=reading.cost_limit_usd,
+        occurrence=reading.occurrence,
+        trigger=reading.trigger,
     )
     instance = instance_name(mender.site.reader)
     return Opened(marker, history.tip, history.dispatch_id, instance)

@@ -7,7 +7,7 @@ have no trailers; there the marker's own numbers, or its `failed`, close it.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, time
 from typing import NamedTuple
 
 from orchestrator.errors import MissingObjectError
@@ -52,6 +52,7 @@ class History(NamedTuple):
         closed: a closing commit, or a marker closed by other hands.
         status, cost_source: the closing's trailers.
         completed: whether the closing says the sweep did its work.
+        marker: the marker at `tip`; None when it is absent or cannot be read.
     """
 
     tip: Oid
@@ -64,6 +65,7 @@ class History(NamedTuple):
     cost_source: str | None = None
     completed: bool = False
     failed: str | None = None
+    marker: MarkerReading | None = None
 
 
 def read_history(reader: Reader, sweep: SweepName, tip: Oid) -> History:
@@ -92,6 +94,7 @@ def read_history(reader: Reader, sweep: SweepName, tip: Oid) -> History:
     marker = marker_at(reader, tip, sweep)
     if marker is None:
         return found
+    found = found._replace(marker=marker)
     if found.closed:
         return found._replace(failed=marker.failed)
     done = marker.has_numbers or marker.failed is not None
@@ -153,7 +156,17 @@ def _judge_open(site: Site, branch: SweepBranch) -> SweepBranch:
         alive=_alive(site, sweep, history) if not history.closed else None,
         failed=history.failed,
         release=release_command(branch, arbiter),
+        occurrence=_occurrence(sweep, history),
     )
+
+
+def _occurrence(sweep: SweepName, history: History) -> datetime | None:
+    """What the marker stands for. One that cannot be read stands for its whole day: never due on
+    doubt.
+    """
+    if history.marker is not None:
+        return history.marker.occurrence
+    return datetime.combine(sweep.date, time.max, tzinfo=UTC)
 
 
 def _state(history: History) -> SweepState:

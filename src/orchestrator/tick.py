@@ -51,6 +51,7 @@ def tick(
     *,
     roles: Sequence[str] = (),
     fetch: bool = True,
+    by_hand: bool = False,
     stop: StopFlag | None = None,
     on_event: Callable[[Event], None] = lambda _: None,
     lock_wait_s: float = LOCK_WAIT_SECONDS,
@@ -62,6 +63,7 @@ def tick(
         clock: the time, aware, whole seconds; read once a look and once at a closing.
         roles: the roles to consider; none considers all.
         fetch: ask the remote first; False is for offline use.
+        by_hand: a person asks for these roles' sweeps now, due or not, paused or not.
         stop: set by signal handlers; the running agent is then ended and its sweep closed.
         on_event: told when an agent is about to be launched.
         lock_wait_s: how long to wait for another tick of this clone, seconds.
@@ -70,7 +72,8 @@ def tick(
         CannotLookError: nothing was evaluated.
         UsageError: a role was asked for that has no schedule.
     """
-    return _Tick(settings, clock, roles, fetch, stop or StopFlag(), on_event, lock_wait_s).run()
+    stop = stop or StopFlag()
+    return _Tick(settings, clock, roles, fetch, stop, on_event, lock_wait_s, by_hand).run()
 
 
 @dataclass(slots=True)
@@ -82,6 +85,7 @@ class _Tick:
     stop: StopFlag
     on_event: Callable[[Event], None]
     lock_wait_s: float
+    by_hand: bool = False
     progress: _Progress = field(default_factory=_Progress)
 
     def run(self) -> Evaluation:
@@ -116,7 +120,7 @@ class _Tick:
 
     def _mended(self, site: Site, now: datetime) -> Snapshot:
         """A look at the repository, after what a crash left has been put right."""
-        snapshot = observe(site, now)
+        snapshot = observe(site, now, by_hand=self.by_hand)
         if not is_anything_left(snapshot):
             return snapshot
         # Most ticks find nothing to mend and nothing due; what only others need is not imported.
@@ -127,7 +131,7 @@ class _Tick:
         self.progress.mended += publish_pending(mender)
         before = observe(site, now)
         self.progress.mended += close_orphans(mender, before.facts)
-        after = observe(site, now)
+        after = observe(site, now, by_hand=self.by_hand)
         # Whoever sees a sweep fail says so; later ticks rest on it.
         self.progress.saw_failure |= bool(_failed_sweeps(after) - _failed_sweeps(before))
         return after
@@ -195,7 +199,7 @@ class _Tick:
     def _all_busy(self, reader: Reader) -> None:
         """Another tick of this clone is at it: every role still to come rests, and says so."""
         site = open_site(self.settings, fetch=False, reader=reader)
-        snapshot = observe(site, self.clock())
+        snapshot = observe(site, self.clock(), by_hand=self.by_hand)
         self._remember(snapshot)
         reason = "another tick of this clone is fetching or claiming"
         for role in self.progress.pending or ():

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from orchestrator.cli.tick import _stopped_by_signals
+from orchestrator.cli.tick import stopped_by_signals
 from orchestrator.model.names import Ref
 from orchestrator.report.schemas import document_schema
 from orchestrator.stop import StopFlag
@@ -102,7 +102,7 @@ def test_tick_with_an_error_in_the_policy_exits_1(run: Run, clone: Path, tmp_pat
 def test_signals_are_counted_while_a_tick_runs_and_put_back_after() -> None:
     before = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
     stop = StopFlag()
-    with _stopped_by_signals(stop):
+    with stopped_by_signals(stop):
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.is_set()
         assert not stop.insisted
@@ -116,7 +116,7 @@ def test_a_signal_the_caller_ignores_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         stop = StopFlag()
-        with _stopped_by_signals(stop):
+        with stopped_by_signals(stop):
             os.kill(os.getpid(), signal.SIGHUP)
         assert not stop.is_set()
     finally:

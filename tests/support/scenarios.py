@@ -5,6 +5,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from orchestrator.configfile import read_config
+from orchestrator.markerfile import read_marker
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.names import Oid, SweepName
 from orchestrator.model.problem import ErrorCode, Problem
@@ -18,6 +20,7 @@ from orchestrator.rules.facts import (
     RoleFacts,
     SweepBranch,
     SweepState,
+    TimingSince,
     release_command,
 )
 
@@ -41,11 +44,19 @@ def _problem(data: dict[str, Any]) -> Problem:
 def _entry(data: dict[str, Any]) -> ScheduleEntry | Problem:
     if "problem" in data:
         return _problem(data)
+    if "every" not in data:
+        text = json.dumps({"schedules": {ROLE: data}}, indent=1)
+        return read_config(text.encode()).schedules[ROLE]
     every = Every.parse(data["every"])
     assert every is not None
     lines = {key: 3 + n for n, key in enumerate(data)}
     cap = data.get("cost_limit_usd")
     return ScheduleEntry(ROLE, every, data.get("enabled", True), cap, line=2, lines=lines)
+
+
+def _since(data: dict[str, Any] | None) -> TimingSince | None:
+    at = time(data["at"]) if data else None
+    return TimingSince(TIP, at) if at is not None else None
 
 
 def _registration(data: dict[str, Any]) -> Registration | Problem:
@@ -97,7 +108,11 @@ def _last(data: dict[str, Any] | None) -> MergedSweep | BrokenMarker | None:
     at = time(data["at"])
     assert at is not None
     covering = time(data.get("covering_since"))
-    return MergedSweep(sweep, at, data.get("failed"), covering, data.get("unfinished", False))
+    found = MergedSweep(sweep, at, data.get("failed"), covering, data.get("unfinished", False))
+    if "trigger" not in data:
+        return found
+    marker = read_marker(f"at: {data['at']}\ntrigger: {data['trigger']}\n".encode(), sweep)
+    return found._replace(marker=marker)
 
 
 def _backoff(data: dict[str, Any] | None) -> Backoff | None:
@@ -131,4 +146,8 @@ def facts(data: dict[str, Any]) -> RoleFacts:
         estimate_source="orchestrator.yaml:9" if known else "",
         remote="origin",
         backoff=_backoff(data.get("backoff")),
+        paced_by=_last(data.get("paced_by")),
+        newest_occurrence=time(data.get("newest_occurrence")),
+        timing_since=_since(data.get("timing_since")),
+        by_hand=data.get("by_hand", False),
     )

@@ -15,7 +15,7 @@ from orchestrator.configfile import read_config
 from orchestrator.errors import CannotLookError, UsageError
 from orchestrator.model.config import Config, ScheduleEntry
 from orchestrator.model.names import CONFIG_PATH, Oid
-from orchestrator.model.problem import Problem, Severity
+from orchestrator.model.problem import ErrorCode, Problem, Severity
 from orchestrator.observe import observe
 from orchestrator.rules.facts import BrokenMarker, RoleFacts
 from orchestrator.rules.table import registered_or_problem
@@ -90,7 +90,7 @@ def _file(name: str) -> Checked:
     except OSError as error:
         raise CannotLookError(f"{path} cannot be read: {error.strerror}") from error
     config = read_config(data, path=path)
-    return Checked(config, _in_order(config, _unregistered(config)), path)
+    return Checked(config, _in_order(config, _beyond_the_file(config)), path)
 
 
 def _committed(run: Invocation, ref: str | None, *, fetch: bool) -> Checked:
@@ -109,7 +109,26 @@ def _committed(run: Invocation, ref: str | None, *, fetch: bool) -> Checked:
             checked = _file(here)
             return Checked(checked.config, checked.problems, here, (note,))
     broken = [f.last.problem for f in seen.facts.values() if isinstance(f.last, BrokenMarker)]
-    return Checked(config, _in_order(config, [*_unregistered(config), *broken]), where)
+    return Checked(config, _in_order(config, [*_beyond_the_file(config), *broken]), where)
+
+
+def _beyond_the_file(config: Config) -> list[Problem]:
+    """What reading the file alone does not say: the registry's problems, and warnings."""
+    often = [
+        Problem(
+            ErrorCode.CONFIG_ERROR,
+            "it has several occurrences a day, of which the first that is due is swept; "
+            "the others are skipped",
+            path=config.path,
+            commit=config.commit,
+            line=entry.timing_line,
+            key=f"schedules.{entry.role}",
+            severity=Severity.WARNING,
+        )
+        for entry in config.schedules.values()
+        if isinstance(entry, ScheduleEntry) and entry.calendar is not None and entry.calendar.often
+    ]
+    return [*_unregistered(config), *often]
 
 
 def _unregistered(config: Config) -> list[Problem]:

@@ -1,13 +1,10 @@
 """`orchestrator explain`: what a tick would do, and why."""
 
-from datetime import datetime
-
 import click
 
 from orchestrator.cli.group import SETTINGS, common
 from orchestrator.cli.invocation import Invocation
-from orchestrator.cli.looking import settings_of, uncommitted_config
-from orchestrator.errors import UsageError
+from orchestrator.cli.looking import instant_of, settings_of, uncommitted_config
 
 
 @click.command("explain", context_settings=SETTINGS)
@@ -32,7 +29,7 @@ def command(
     """
     from orchestrator.observe import evaluate_repository
 
-    now = _instant(at) if at is not None else run.clock()
+    now = instant_of("--at", at) if at is not None else run.clock()
     found = evaluate_repository(
         settings_of(run), now, roles=roles, fetch=fetch, config_ref=config_ref
     )
@@ -53,15 +50,3 @@ def command(
         )
         run.console.out(text)
     return int(found.explain_exit_code)
-
-
-def _instant(text: str) -> datetime:
-    from orchestrator.markerfile import instant
-
-    at = instant(text)
-    if at is None:
-        raise UsageError(
-            f"--at expects a time in ISO-8601, not {text}",
-            "write it like 2026-12-01T02:00:00Z; without a zone it is UTC",
-        )
-    return at.replace(microsecond=0)

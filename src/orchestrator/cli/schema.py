@@ -5,7 +5,7 @@ import click
 from orchestrator.cli.group import SETTINGS, common
 from orchestrator.cli.invocation import Invocation
 
-KINDS = ("config", "marker", "explain", "tick", "status", "check")
+KINDS = ("config", "marker", "explain", "tick", "status", "next", "check")
 
 
 @click.command("schema", context_settings=SETTINGS)

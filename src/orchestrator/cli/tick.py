@@ -1,8 +1,9 @@
 """`orchestrator tick`: do what is due."""
 
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import click
@@ -11,7 +12,8 @@ from orchestrator.cli.edge import error_text
 from orchestrator.cli.group import SETTINGS, common
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.looking import settings_of
-from orchestrator.outcome import Event
+from orchestrator.errors import OrchestratorError
+from orchestrator.outcome import Evaluation, Event
 from orchestrator.stop import StopFlag
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -20,9 +22,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 @click.command("tick", context_settings=SETTINGS)
 @click.argument("roles", nargs=-1, metavar="[ROLE]...")
 @click.option("--no-fetch", is_flag=True, help="Do not ask the remote first (offline).")
+@click.option(
+    "--metrics", metavar="FILE", help="Write what was found to FILE, for Prometheus' node_exporter."
+)
 @common
 @click.pass_obj
-def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
+def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool, metrics: str | None) -> int:
     """Dispatch every sweep that is due, and say in one line a role why the others rest.
 
     Fetches, mends what a crash left, decides, and dispatches: commit, claim, launch, close. Call
@@ -35,14 +40,14 @@ def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
     from orchestrator.tick import tick
 
     stop = StopFlag()
-    with _stopped_by_signals(stop):
+    with stopped_by_signals(stop):
         found = tick(
             settings_of(run),
             run.clock,
             roles=roles,
             fetch=not no_fetch,
             stop=stop,
-            on_event=lambda event: _tell(run, event),
+            on_event=lambda event: tell(run, event),
         )
     if run.json:
         from orchestrator.report.json import explain_json
@@ -53,6 +58,8 @@ def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
 
         text = tick_text(found, run.console.look, quiet=run.quiet, verbose=run.verbose)
         run.console.out(text)
+    if metrics is not None:
+        _write_metrics(metrics, found, run)
     if found.failure is not None:
         run.console.err(error_text(found.failure, run.console.error_look))
     if found.exit_code == 0 and stop.signal is not None:
@@ -60,7 +67,26 @@ def command(run: Invocation, roles: tuple[str, ...], no_fetch: bool) -> int:
     return int(found.exit_code)
 
 
-def _tell(run: Invocation, event: Event) -> None:
+def _write_metrics(path: str, found: Evaluation, run: Invocation) -> None:
+    """Replace the file in one step: whoever reads it sees the old one or the new one, whole.
+
+    Raises:
+        OrchestratorError: it cannot be written; the tick itself is done.
+    """
+    from orchestrator.report.metrics import metrics_text
+
+    half = f"{path}.{os.getpid()}.tmp"  # the collector reads names that end in .prom
+    try:
+        with open(half, "w", encoding="utf-8", newline="\n") as file:
+            file.write(metrics_text(found, run.clock()))
+        os.replace(half, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(half)
+        raise OrchestratorError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def tell(run: Invocation, event: Event) -> None:
     """Progress is for people who watch; a log gets its one line at the end."""
     stderr = run.console.stderr
     watched = stderr is not None and stderr.isatty() and not run.quiet
@@ -71,7 +97,7 @@ def _tell(run: Invocation, event: Event) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(stop: StopFlag) -> Iterator[None]:
+def stopped_by_signals(stop: StopFlag) -> Iterator[None]:
     """Count requests to stop instead of dying of them; what the caller ignores stays ignored."""
 
     def handle(number: int, _: FrameType | None) -> None:

@@ -2,29 +2,52 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestrator.model.names import CONFIG_PATH, Oid
 from orchestrator.model.problem import Problem, Severity
 from orchestrator.model.timing import Every
 
+if TYPE_CHECKING:  # a policy of `every` alone needs neither
+    from orchestrator.model.occurrence import Calendar, Overlap
+
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class ScheduleEntry(NamedTuple):
-    """One entry of `schedules`.
+    """One entry of `schedules`. Exactly one of `every` and `calendar` is set.
 
     Attributes:
+        every: the interval between sweeps, counted from the last merged one.
+        calendar: the occurrences of a `cron` or `interval`.
+        overlap: what a due occurrence does while a sweep is open; None is `skip`.
+        description: free text for people.
         cost_limit_usd: the cap on one sweep's estimate, US dollars; None is no cap at all.
         line: the role's line in the file, from 1; the keys' own lines are in `lines`.
     """
 
     role: str
-    every: Every
+    every: Every | None
     enabled: bool = True
     cost_limit_usd: float | None = None
     line: int = 1
     lines: Mapping[str, int] = _EMPTY
+    calendar: "Calendar | None" = None
+    overlap: "Overlap | None" = None
+    description: str | None = None
+
+    @property
+    def timing(self) -> str:
+        """The timing in force, as the marker records it."""
+        if self.calendar is not None:
+            return self.calendar.text
+        return self.every.text if self.every is not None else ""
+
+    @property
+    def timing_line(self) -> int:
+        """The line of the key that says when."""
+        keys = (k for k in ("every", "cron", "interval") if k in self.lines)
+        return self.line_of(next(keys, "every"))
 
     def line_of(self, key: str) -> int:
         """The line of `key` in this entry, or the entry's own when the key is not written."""

@@ -18,6 +18,8 @@ class Marker(NamedTuple):
         tokens_in, tokens_out, cost_usd: real usage; None until the closing commit, and after it
             when the agent did not say.
         failed: one line, only when the dispatch did not complete.
+        occurrence: the nominal time a calendar schedule stands for; None for every other sweep.
+        trigger: `manual` when a person asked for the sweep; such a sweep moves no schedule.
     """
 
     sweep: SweepName
@@ -31,6 +33,8 @@ class Marker(NamedTuple):
     tokens_out: int | None = None
     cost_usd: float | None = None
     failed: str | None = None
+    occurrence: datetime | None = None
+    trigger: str | None = None
 
     def closed(self, usage: Usage, failed: str | None) -> Self:
         """This marker as the closing commit writes it."""
@@ -59,6 +63,8 @@ class MarkerReading(NamedTuple):
     failed: str | None
     every: str | None = None
     cost_limit_usd: float | None = None
+    occurrence: datetime | None = None
+    trigger: str | None = None
 
     @property
     def has_numbers(self) -> bool:

@@ -18,6 +18,14 @@ Instant = Annotated[
         description="UTC, ISO-8601, to the second",
     ),
 ]
+ExactInstant = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?Z$",
+        description="UTC, ISO-8601, to the millisecond where it has any",
+    ),
+]
+ScheduleStateName = Literal["active", "paused", "ended", "error"]
 ObjectId = Annotated[str, Field(pattern="^[0-9a-f]{40}([0-9a-f]{24})?$")]
 RuleName = Literal["S0", "S1", "S2", "S3", "SB", "S4"]
 ActionName = Literal["rest", "skip", "dispatch", "error"]
@@ -214,9 +222,35 @@ class RoleStatusDocument(_Document):
     code: CodeName
     reason: str
     due_at: Instant | None
+    timing: str | None = Field(description="the timing in words; null when it cannot be read")
+    schedule_state: ScheduleStateName
+    description: str | None
     open: list[OpenSweepDocument] = Field(description="newest first")
     last: LastSweepDocument | None
     error: ProblemDocument | None
+
+
+class ComingDocument(_Document):
+    """One occurrence to come."""
+
+    occurrence: ExactInstant = Field(description="its nominal time")
+    due_at: ExactInstant = Field(description="with its jitter")
+
+
+class NextRoleDocument(_Document):
+    """What is to come of one role."""
+
+    role: str
+    timezone: str | None = Field(description="null for `every`, which has no time of day")
+    state: ScheduleStateName
+    next: list[ComingDocument]
+
+
+class NextDocument(_Document):
+    """What `next` prints."""
+
+    version: Literal[1]
+    roles: list[NextRoleDocument]
 
 
 class StatusDocument(_Document):

@@ -16,7 +16,7 @@ def evidence_lines(check: Check, facts: RoleFacts) -> list[str]:
         case RuleId.S1:
             lines = _branches(facts)
         case RuleId.S2:
-            lines = [*_last(facts), _policy(facts, "every")]
+            lines = [*_last(facts), *(_policy(facts, key) for key in ("every", "cron", "interval"))]
         case RuleId.S3:
             lines = _today(facts)
         case RuleId.SB:
@@ -36,7 +36,9 @@ def _policy(facts: RoleFacts, key: str) -> str:
         return ""
     values = {
         "enabled": "true" if entry.enabled else "false",
-        "every": entry.every.text,
+        "every": entry.timing,
+        "cron": entry.timing.removeprefix("cron "),
+        "interval": entry.timing.removeprefix("interval "),
         "cost_limit_usd": "null" if entry.cost_limit_usd is None else f"{entry.cost_limit_usd:g}",
     }
     place = at_commit(f"{facts.config_place}:{entry.lines[key]}", facts.config_commit)

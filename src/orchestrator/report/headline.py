@@ -48,7 +48,8 @@ def brief(verdict: Verdict, facts: RoleFacts) -> str:
         case Code.NOT_DUE if verdict.due_at is not None:
             return f"not due until {instant(verdict.due_at, facts.now)}"
         case Code.NOT_DUE:
-            return "not due within the calendar"
+            calendar = not isinstance(facts.entry, Problem) and facts.entry.calendar is not None
+            return "no occurrence is to come" if calendar else "not due within the calendar"
         case Code.ALREADY_TODAY:
             return f"it swept today already ({facts.today.slug})"
         case Code.OVER_CAP:

@@ -19,6 +19,7 @@ from orchestrator.report.documents import (
     VERSION,
     CheckDocument,
     CheckReportDocument,
+    ComingDocument,
     ConfigDocument,
     ErrorDocument,
     EvaluationDocument,
@@ -26,6 +27,8 @@ from orchestrator.report.documents import (
     FatalCode,
     FatalDocument,
     LastSweepDocument,
+    NextDocument,
+    NextRoleDocument,
     OpenSweepDocument,
     ProblemDocument,
     RepositoryDocument,
@@ -35,6 +38,8 @@ from orchestrator.report.documents import (
     SweepDocument,
 )
 from orchestrator.report.status import role_status
+from orchestrator.report.timingwords import words_of
+from orchestrator.rules.coming import coming, schedule_state
 from orchestrator.rules.facts import MergedSweep, SweepBranch
 from orchestrator.rules.verdict import Check
 
@@ -78,6 +83,29 @@ def status_json(evaluation: Evaluation) -> str:
     )
 
 
+def next_json(evaluation: Evaluation, count: int) -> str:
+    """The document of `next`."""
+    return _dump(
+        NextDocument(version=VERSION, roles=[_next_role(o, count) for o in evaluation.outcomes])
+    )
+
+
+def _next_role(outcome: RoleOutcome, count: int) -> NextRoleDocument:
+    from orchestrator.model.occurrence import exact
+
+    facts, verdict = outcome.facts, outcome.verdict
+    calendar = None if isinstance(facts.entry, Problem) else facts.entry.calendar
+    return NextRoleDocument(
+        role=_text(verdict.role),
+        timezone=calendar.zone.name if calendar is not None else None,
+        state=schedule_state(facts, verdict).value,
+        next=[
+            ComingDocument(occurrence=exact(c.occurrence), due_at=exact(c.due_at))
+            for c in coming(facts, verdict, count)
+        ],
+    )
+
+
 def check_json(config: Config, problems: Sequence[Problem], notes: Sequence[str] = ()) -> str:
     """The document of `check`."""
     return _dump(
@@ -106,7 +134,11 @@ def bug_json(message: str, hint: str) -> str:
 
 
 def _dump(
-    document: EvaluationDocument | StatusDocument | CheckReportDocument | ErrorDocument,
+    document: EvaluationDocument
+    | StatusDocument
+    | NextDocument
+    | CheckReportDocument
+    | ErrorDocument,
 ) -> str:
     # ASCII only: what others wrote cannot reach a terminal as an escape, and every reader copes.
     return json.dumps(document.model_dump(mode="json"), indent=2) + "\n"
@@ -210,6 +242,7 @@ def _sweep(sweep: SweepResult) -> SweepDocument:
 
 def _role_status(outcome: RoleOutcome) -> RoleStatusDocument:
     row, verdict = role_status(outcome), outcome.verdict
+    entry = None if isinstance(outcome.facts.entry, Problem) else outcome.facts.entry
     return RoleStatusDocument(
         role=_text(verdict.role),
         state=row.state.value,
@@ -217,6 +250,9 @@ def _role_status(outcome: RoleOutcome) -> RoleStatusDocument:
         code=verdict.code.value,
         reason=_text(verdict.reason),
         due_at=iso(row.due_at) if row.due_at is not None else None,
+        timing=words_of(outcome) if entry is not None else None,
+        schedule_state=schedule_state(outcome.facts, verdict).value,
+        description=_maybe(entry.description) if entry is not None else None,
         open=[_open(b) for b in outcome.facts.open_branches],
         last=_last(row.last) if row.last is not None else None,
         error=_problem(verdict.error) if verdict.error is not None else None,

@@ -14,12 +14,13 @@ _TITLES = {
     "explain": "What `orchestrator explain --format json` prints",
     "tick": "What `orchestrator tick --format json` prints",
     "status": "What `orchestrator status --format json` prints",
+    "next": "What `orchestrator next --format json` prints",
     "check": "What `orchestrator check --format json` prints",
 }
 
 
 def schema_text(kind: str) -> str:
-    """The schema of `config`, `marker`, `explain`, `tick`, `status` or `check`, as JSON text."""
+    """The schema of a file (`config`, `marker`) or of a command's document, as JSON text."""
     if kind in _FILES:
         folder = resources.files("orchestrator.report")
         return folder.joinpath("schema_files", _FILES[kind]).read_text("utf-8")
@@ -37,6 +38,8 @@ def document_schema(kind: str) -> dict[str, Any]:
     match kind:
         case "status":
             either = TypeAdapter(documents.StatusDocument | documents.ErrorDocument)
+        case "next":
+            either = TypeAdapter(documents.NextDocument | documents.ErrorDocument)
         case "check":
             either = TypeAdapter(documents.CheckReportDocument | documents.ErrorDocument)
         case _:

@@ -4,10 +4,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from orchestrator.model.config import ScheduleEntry
 from orchestrator.model.timing import iso
 from orchestrator.outcome import Evaluation, RoleOutcome
 from orchestrator.report.layout import GLUE, Look, columns, table, wrap
 from orchestrator.report.text import header, note_lines, nothing_scheduled, problem_lines
+from orchestrator.report.timingwords import words_of
 from orchestrator.report.words import (
     STATE_WORDS,
     clean,
@@ -19,6 +21,7 @@ from orchestrator.report.words import (
     split_problems,
     tokens,
 )
+from orchestrator.rules.coming import schedule_state
 from orchestrator.rules.facts import MergedSweep, SweepBranch
 from orchestrator.rules.verdict import Action, Code
 
@@ -153,7 +156,7 @@ def _next(row: RoleStatus, now: datetime) -> str:
 
 def _details(row: RoleStatus, look: Look, *, verbose: bool) -> list[str]:
     role, verdict = role_word(row.outcome.verdict.role), row.outcome.verdict
-    lines: list[str] = []
+    lines = _timing_lines(row, look, verbose=verbose)
     if verdict.error is not None:
         place = place_of(verdict.error)
         said = shorten(verdict.error.message) + (f" ({place})" if place else "")
@@ -165,6 +168,20 @@ def _details(row: RoleStatus, look: Look, *, verbose: bool) -> list[str]:
     elif verbose:
         lines += wrap(shorten(verdict.reason), look.width, first=f"{role}: ", rest="  ")
     return lines
+
+
+def _timing_lines(row: RoleStatus, look: Look, *, verbose: bool) -> list[str]:
+    """The timing in words where it is more than an interval, and what people say about the role."""
+    entry = row.outcome.facts.entry
+    if not isinstance(entry, ScheduleEntry):
+        return []
+    if entry.calendar is None and entry.description is None and not verbose:
+        return []
+    state = schedule_state(row.outcome.facts, row.outcome.verdict)
+    said = f"{state.value}, {words_of(row.outcome)}"
+    if entry.description:
+        said += f": {clean(entry.description)}"
+    return wrap(said, look.width, first=f"{clean(row.outcome.verdict.role)}: ", rest="  ")
 
 
 def _open_words(branch: SweepBranch, now: datetime) -> str:

@@ -179,7 +179,7 @@ def _what_changes_it(verdict: Verdict, now: datetime) -> list[str]:
     waits = (Code.NOT_DUE, Code.ALREADY_TODAY, Code.AGENT_UNAVAILABLE)
     if verdict.due_at is not None and verdict.code in waits:
         said.append(f"time alone does, at {instant(verdict.due_at, now)}")
-    elif verdict.code is Code.NOT_DUE:
+    elif verdict.code is Code.NOT_DUE and verdict.unblock is None:
         said.append("only a shorter `every` does: the interval ends beyond the calendar")
     if verdict.unblock is not None:
         said += verdict.unblock.split("; ")

@@ -12,6 +12,9 @@ from orchestrator.model.marker import MarkerReading
 from orchestrator.model.names import Oid, Ref, SweepName
 from orchestrator.model.problem import Problem
 
+MANUAL = "manual"
+"""A marker's `trigger` when a person asked for the sweep."""
+
 
 class SweepState(StrEnum):
     """What an open sweep is waiting for."""
@@ -56,6 +59,7 @@ class SweepBranch(NamedTuple):
         alive: whether an agent is at work in this clone right now; None when it runs elsewhere.
         failed: the marker's `failed` line.
         release: the command that releases the role when nobody wants this sweep.
+        occurrence: what its marker stands for; the end of its day when the marker cannot be read.
     """
 
     sweep: SweepName
@@ -68,6 +72,7 @@ class SweepBranch(NamedTuple):
     alive: bool | None = None
     failed: str | None = None
     release: str | None = None
+    occurrence: datetime | None = None
 
     @property
     def shown_ref(self) -> str:
@@ -112,6 +117,11 @@ class MergedSweep(NamedTuple):
         """Where the next sweep's window starts."""
         return self.covering_since if self.failed is not None else self.at
 
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person asked for it: then it covers its window and moves no schedule."""
+        return self.marker is not None and self.marker.trigger == MANUAL
+
 
 class BrokenMarker(NamedTuple):
     """The role's newest marker on the default-branch tip cannot be used; `sweep` says which."""
@@ -140,6 +150,13 @@ class Backoff(NamedTuple):
     reason: str
 
 
+class TimingSince(NamedTuple):
+    """The commit since which a schedule's timing stands as it does, and its time."""
+
+    commit: Oid
+    at: datetime
+
+
 class RoleFacts(NamedTuple):
     """All that is known about one role at one instant.
 
@@ -157,6 +174,13 @@ class RoleFacts(NamedTuple):
         tip_name: the default branch as people write it (`origin/main`).
         remote: the remote that arbitrates; None when everything happens here.
         backoff: why this clone does not try the role's agent yet, if so.
+        paced_by: the newest merged sweep that was not asked for by hand; looked up, and asked, only
+            where `last` was.
+        newest_occurrence: of a calendar schedule, the newest occurrence that a merged or open
+            marker stands for, as far as it could matter.
+        timing_since: of a calendar schedule, what last changed its timing, if that may be as late
+            as the latest occurrence.
+        by_hand: a person asks for this sweep now; S0 and S2 do not hold it back.
     """
 
     role: str
@@ -175,11 +199,29 @@ class RoleFacts(NamedTuple):
     estimate_source: str = ""
     remote: str | None = None
     backoff: Backoff | None = None
+    paced_by: MergedSweep | BrokenMarker | None = None
+    newest_occurrence: datetime | None = None
+    timing_since: TimingSince | None = None
+    by_hand: bool = False
+
+    @property
+    def occurrence(self) -> datetime | None:
+        """The latest occurrence that is due, of a calendar schedule that nobody overrides."""
+        if self.by_hand or isinstance(self.entry, Problem) or self.entry.calendar is None:
+            return None
+        return self.entry.calendar.latest_due(self.role, self.now)
 
     @property
     def today(self) -> SweepName:
-        """The sweep this role would start now."""
-        return SweepName.on(self.role, self.now)
+        """The sweep this role would start now: of today, or of the day its occurrence is on."""
+        return SweepName.on(self.role, self.occurrence or self.now)
+
+    @property
+    def paced(self) -> MergedSweep | BrokenMarker | None:
+        """What the interval counts from: the newest merged sweep that was not asked for by hand."""
+        newest = self.last
+        by_hand = isinstance(newest, MergedSweep) and newest.by_hand
+        return self.paced_by if by_hand else newest
 
     @property
     def open_branches(self) -> tuple[SweepBranch, ...]:

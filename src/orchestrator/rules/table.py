@@ -34,12 +34,12 @@ role stays quiet.
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from orchestrator.model.config import Registration, ScheduleEntry
 from orchestrator.model.problem import ErrorCode, Problem
-from orchestrator.model.timing import iso, later, next_midnight
+from orchestrator.model.timing import iso, next_midnight
 from orchestrator.rules.facts import (
     Backoff,
     BrokenMarker,
@@ -48,8 +48,10 @@ from orchestrator.rules.facts import (
     SweepBranch,
     SweepState,
 )
-from orchestrator.rules.timing import due
+from orchestrator.rules.timing import due, next_start
 from orchestrator.rules.verdict import Action, Check, Code, Evidence, RuleId
+
+ALLOW = "allow"
 
 
 class Known(NamedTuple):
@@ -88,7 +90,8 @@ S1 = Rule(
 S2 = Rule(
     RuleId.S2,
     "not due yet?",
-    "Less than `every` has passed since the `at` of the role's newest merged marker.",
+    "Less than `every` has passed since the `at` of the role's newest merged marker; for `cron` "
+    "and `interval`, the latest occurrence was swept, is older than the schedule, or is missed.",
     Action.REST,
     Code.NOT_DUE,
 )
@@ -126,6 +129,10 @@ def check_disabled(facts: RoleFacts, entry: ScheduleEntry) -> Check:
     """S0. Asked before anything else is known about the role."""
     place = _place(facts, entry.line_of("enabled"))
     evidence: Evidence = {"file": place, "commit": facts.config_commit, "enabled": entry.enabled}
+    if facts.by_hand:
+        return Check(
+            RuleId.S0, holds=False, reason="no: a person asks for it now", evidence=evidence
+        )
     if entry.enabled:
         written = f"enabled: true at {place}" if "enabled" in entry.lines else "on by default"
         return Check(RuleId.S0, holds=False, reason=f"no: {written}", evidence=evidence)
@@ -174,7 +181,7 @@ def _open_unblock(branch: SweepBranch, remote: str | None) -> str:
 
 def check_open(known: Known) -> Check:
     """S1. The newest open branch is named; how many there are is counted."""
-    facts = known.facts
+    facts, entry = known.facts, known.entry
     still_open = facts.open_branches
     merged = [b.shown_ref for b in facts.branches if b.merged is not None]
     if not still_open:
@@ -184,6 +191,14 @@ def check_open(known: Known) -> Check:
             holds=False,
             reason=f"no: no run/{facts.role}-<date> branch is unmerged ({looked})",
             evidence={"merged": merged, "tip": facts.tip},
+        )
+    if entry.overlap is not None and entry.overlap == ALLOW:
+        place = _place(facts, entry.line_of("overlap"))
+        return Check(
+            RuleId.S1,
+            holds=False,
+            reason=f"no: {len(still_open)} open, and overlap: allow at {place}",
+            evidence={"refs": [f"{r.name} {r.tip}" for b in still_open for r in b.refs]},
         )
     branch = still_open[0]
     evidence: Evidence = {
@@ -206,10 +221,11 @@ def check_open(known: Known) -> Check:
     )
 
 
-def _next_chance(facts: RoleFacts, interval_end: datetime | None) -> datetime | None:
+def _next_chance(known: Known, interval_end: datetime | None) -> datetime | None:
     """When time alone could make a sweep due: after the interval and on a day not yet used."""
-    if interval_end is None:
-        return None
+    facts = known.facts
+    if interval_end is None or known.entry.calendar is not None:
+        return interval_end
     used_today = facts.today_merged or any(b.sweep == facts.today for b in facts.branches)
     tomorrow = next_midnight(facts.now)
     if used_today and tomorrow is not None:
@@ -217,45 +233,70 @@ def _next_chance(facts: RoleFacts, interval_end: datetime | None) -> datetime | 
     return interval_end
 
 
+def _broken(facts: RoleFacts, marker: BrokenMarker) -> Check:
+    return Check(
+        RuleId.S2,
+        holds=False,
+        reason=marker.problem.message,
+        evidence={"file": marker.problem.place, "commit": facts.tip},
+        unblock=marker.problem.hint,
+        problem=marker.problem,
+    )
+
+
 def check_due(known: Known) -> Check:
     """S2. Only the newest marker is looked at; one that cannot be read ends the evaluation."""
-    facts, last = known.facts, known.facts.last
-    if isinstance(last, BrokenMarker):
-        return Check(
-            RuleId.S2,
-            holds=False,
-            reason=last.problem.message,
-            evidence={"file": last.problem.place, "commit": facts.tip},
-            unblock=last.problem.hint,
-            problem=last.problem,
-        )
-    answer = due(known.entry.every, last, facts.now)
+    facts, entry = known.facts, known.entry
+    for marker in (facts.last, facts.paced_by):
+        if isinstance(marker, BrokenMarker):
+            return _broken(facts, marker)
+    last = facts.last if isinstance(facts.last, MergedSweep) else None
+    answer = due(facts, entry)
     evidence: Evidence = {
-        "every": known.entry.every.text,
-        "every_at": _place(facts, known.entry.line_of("every")),
+        "every": entry.timing,
+        "every_at": _place(facts, entry.timing_line),
         "marker": last.sweep.marker_path if last else None,
         "at": iso(last.at) if last else None,
         "now": iso(facts.now),
         "tip": facts.tip,
+        **_calendar_evidence(known),
     }
     warning = answer.warning
     if last is not None and last.unfinished and warning is None:
         warning = f"{last.sweep} was merged before its closing commit: what it cost is not recorded"
     if answer.elapsed:
-        return Check(
-            RuleId.S2,
-            holds=False,
-            reason=f"no: {answer.reason}",
-            evidence=evidence,
-            warning=warning,
-        )
-    chance = _next_chance(facts, answer.due_at)
+        reason = f"no: {answer.reason}"
+        return Check(RuleId.S2, holds=False, reason=reason, evidence=evidence, warning=warning)
+    chance = _next_chance(known, answer.due_at)
     reason = answer.reason
     if chance is not None and chance != answer.due_at:
         reason += "; a day has one sweep, so the day after counts"
     return Check(
-        RuleId.S2, holds=True, reason=reason, evidence=evidence, due_at=chance, warning=warning
+        RuleId.S2,
+        holds=True,
+        reason=reason,
+        evidence=evidence,
+        due_at=chance,
+        unblock=f"change the schedule at {_place(facts, entry.timing_line)} on {facts.tip_name}"
+        if answer.ended
+        else None,
+        warning=warning,
     )
+
+
+def _calendar_evidence(known: Known) -> Evidence:
+    """What a calendar schedule's answer rests on beside; nothing for an interval."""
+    facts, calendar = known.facts, known.entry.calendar
+    if calendar is None:
+        return {}
+    from orchestrator.model.occurrence import exact  # only calendar schedules
+
+    latest, newest, since = facts.occurrence, facts.newest_occurrence, facts.timing_since
+    return {
+        "occurrence": exact(latest) if latest else None,
+        "newest_occurrence": exact(newest) if newest else None,
+        "timing_since": f"{iso(since.at)} {since.commit}" if since else None,
+    }
 
 
 def check_today(known: Known) -> Check:
@@ -279,16 +320,14 @@ def check_today(known: Known) -> Check:
             problem=problem,
         )
     where = f"{today.marker_path} is on {facts.tip_name}" if facts.today_merged else refs[0]
-    tomorrow = next_midnight(facts.now)
-    last = facts.last
-    if tomorrow is not None and last is not None and not isinstance(last, BrokenMarker):
-        tomorrow = max(tomorrow, later(last.at, known.entry.every.ms) or tomorrow)
+    whose = "today's" if today.date == facts.now.astimezone(UTC).date() else f"{today.date}'s"
     return Check(
         RuleId.S3,
         holds=True,
-        reason=f"today's sweep exists already: {where}; a day (UTC) has at most one",
+        reason=f"{whose} sweep exists already: {where}; a day (UTC) has at most one",
         evidence=evidence,
-        due_at=tomorrow,
+        due_at=next_start(facts, known.entry),
+        unblock=None if known.entry.calendar is None else f"delete {today.branch} to sweep again",
     )
 
 
