@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.closing import Finished
-from orchestrator.leftovers import pending_ref
 from orchestrator.model.status import Status
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.rules.facts import SweepState
 from orchestrator.rules.verdict import Code
+from orchestrator.sweeps import pending_ref
 from tests.support import repos
 from tests.support.claims import Attempt
 from tests.support.servers import decline_pushes
@@ -141,6 +141,9 @@ def test_a_server_that_refuses_the_closing_keeps_it_here(tmp_path: Path) -> None
     closed = attempt.close(made, finished(attempt))
     assert not closed.published
     assert "closed for the night" in (closed.note or "")
+    evaluation = world.tick()
+    assert "closed for the night" in " ".join(evaluation.mended)
+    assert evaluation.exit_code == 1
     (world.shared / "hooks" / "pre-receive").unlink()
     world.tick()
     assert repos.tip(world.shared, made.sweep.branch) == closed.commit
@@ -202,3 +205,20 @@ def test_what_was_left_out_is_named(tmp_path: Path) -> None:
     attempt.close(made, Finished(Status.OK, left_out=(("orchestrator.yaml", "the policy"),)))
     message = repos.git(world.home, "show", "-s", "--format=%B", made.sweep.branch)
     assert "orchestrator.yaml: the policy" in message
+
+
+def test_giving_up_a_sweep_whose_closing_is_pinned_here_frees_the_role_for_good(
+    tmp_path: Path,
+) -> None:
+    world = World.with_remote(tmp_path)
+    attempt = Attempt(world)
+    made = attempt.won()
+    decline_pushes(world.shared, "not today")
+    attempt.close(made, finished(attempt))
+    (world.shared / "hooks" / "pre-receive").unlink()
+    verdict = world.explain().verdict
+    assert verdict.unblock is not None
+    command = verdict.unblock.removesuffix(" releases the role").rpartition("; ")[2]
+    repos.git(world.home, "-c", f"alias.give-up=!{command}", "give-up")
+    assert pending_ref(made.sweep) not in repos.refs(world.home)
+    assert world.only().sweep is not None

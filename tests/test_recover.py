@@ -9,7 +9,6 @@ from pathlib import Path
 from orchestrator.attempt import attempt
 from orchestrator.availability import work_root
 from orchestrator.closing import Finished
-from orchestrator.leftovers import pending_ref
 from orchestrator.locks import clone_lock_path, held, signed_slugs, sweep_lock_path
 from orchestrator.model.status import Status
 from orchestrator.model.usage import CostSource, Usage
@@ -22,7 +21,7 @@ from orchestrator.rules.facts import SweepState
 from orchestrator.rules.verdict import Action, Code, Verdict
 from orchestrator.site import open_site
 from orchestrator.stop import StopFlag
-from orchestrator.sweeps import instance_name
+from orchestrator.sweeps import instance_name, pending_ref
 from tests.support import repos
 from tests.support.claims import Attempt
 from tests.support.world import World

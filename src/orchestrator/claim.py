@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
-from orchestrator.errors import RemoteUnreachableError, WriteFailedError
+from orchestrator.errors import WriteFailedError
 from orchestrator.git.reader import Identity
 from orchestrator.git.wire import PushOutcome, Remote
 from orchestrator.git.writer import RefBlockedError, Writer
@@ -28,6 +28,7 @@ from orchestrator.rules.table import ALLOW
 from orchestrator.rules.verdict import Code
 from orchestrator.site import Site
 from orchestrator.sweeps import instance_name
+from orchestrator.withdraw import withdraw
 
 STALE_LOCK_SECONDS = 600.0
 _NOT_A_REASON = ("stale info", "fetch first", "already exists", "failed to update ref", "")
@@ -159,6 +160,8 @@ def _claim_remotely(site: Site, remote: Remote, made: Claim) -> NotClaimed | Non
             return None
         uncertain = uncertain or not outcome.answered
         there = remote.ls(_role_pattern(made))
+        if uncertain:
+            there = _built_on(site, remote, made, there)
         if there.get(ref) == made.intent:
             return None  # it arrived, only the answer did not
         other = _other_open(site, made, there, site.tip)
@@ -173,6 +176,19 @@ def _claim_remotely(site: Site, remote: Remote, made: Claim) -> NotClaimed | Non
 
 def _role_pattern(made: Claim) -> str:
     return f"refs/heads/run/{made.sweep.role}-*"
+
+
+def _built_on(
+    site: Site, remote: Remote, made: Claim, there: Mapping[Ref, Oid]
+) -> Mapping[Ref, Oid]:
+    """`there`, with our branch at our intent where a person has built on that already."""
+    ref = made.sweep.local_ref
+    if there.get(ref, made.intent) == made.intent:
+        return there
+    top = remote.fetch_ref(ref)
+    if top is None or not site.reader.is_ancestor(made.intent, top):
+        return there
+    return {**there, ref: made.intent}
 
 
 def _sweep_of(ref: Ref, role: str) -> SweepName | None:
@@ -226,7 +242,7 @@ def _keep_locally(writer: Writer, made: Claim, remote: str) -> None:
 
 def _look_once_more(site: Site, remote: Remote, writer: Writer, made: Claim) -> Claim | NotClaimed:
     default = Ref(f"refs/heads/{site.default_branch}")
-    there = remote.ls(_role_pattern(made), default)
+    there = _built_on(site, remote, made, remote.ls(_role_pattern(made), default))
     if made.sweep.local_ref not in there:
         gone = withdraw(remote, writer, made.sweep, made.intent)
         return NotClaimed(
@@ -258,31 +274,6 @@ def _merged_since(site: Site, made: Claim, tip: Oid) -> str | None:
     names = {name for name, _ in site.reader.names(tip, RUNS_FOLDER)}
     names -= {name for name, _ in site.reader.names(site.tip, RUNS_FOLDER)}
     sweeps = (SweepName.from_slug(name) for name in sorted(names))
-    new = next((s for s in sweeps if s is not None and s.role == made.sweep.role), None)
+    roles = [s for s in sweeps if s is not None and s.role == made.sweep.role]
+    new = next((s for s in roles if s == made.sweep or not made.beside_others), None)
     return None if new is None else f"{new.slug} was merged meanwhile"
-
-
-def withdraw(remote: Remote, writer: Writer, sweep: SweepName, ours: Oid) -> bool:
-    """Delete our own, unlaunched claim, everywhere, as long as it is exactly what we made.
-
-    Returns:
-        Whether the remote surely has it no more. A person may have built on it: then it stays.
-    """
-    gone = False
-    for _ in range(2):  # a dropped connection is worth a second try: it would rest until it is seen
-        gone = remote.delete(sweep.local_ref, ours).flag == "-" or _is_gone(remote, sweep)
-        if gone:
-            break
-    with suppress(WriteFailedError):
-        writer.delete_ref(sweep.local_ref, ours)
-    if gone:
-        with suppress(WriteFailedError):
-            writer.set_tracking(sweep.tracking_ref(remote.name), None)
-    return gone
-
-
-def _is_gone(remote: Remote, sweep: SweepName) -> bool:
-    try:
-        return sweep.local_ref not in remote.ls(sweep.local_ref)
-    except RemoteUnreachableError:
-        return False

@@ -21,7 +21,6 @@ from orchestrator.git.objects import mode_of
 from orchestrator.git.reader import Identity, Reader
 from orchestrator.git.wire import Remote
 from orchestrator.git.writer import RefBlockedError, TreeChange, Writer
-from orchestrator.leftovers import pending_ref
 from orchestrator.model.marker import Marker
 from orchestrator.model.names import Oid, Ref, SweepName
 from orchestrator.model.status import Status
@@ -29,6 +28,7 @@ from orchestrator.model.usage import UNKNOWN_USAGE, Usage
 from orchestrator.published import finish_publishing
 from orchestrator.record import closing_message, marker_change, work_message
 from orchestrator.site import Site
+from orchestrator.sweeps import pending_ref
 
 _ATTEMPTS = 5
 _LOCK_WAITS = 50

@@ -6,20 +6,14 @@ The answer only decides whether `orchestrator.recover` takes a closer look; it c
 import os
 
 from orchestrator.locks import signed_slugs
-from orchestrator.model.names import BRANCH_FOLDER, Ref, SweepName
+from orchestrator.model.names import BRANCH_FOLDER
 from orchestrator.observe import Snapshot
 from orchestrator.rules.facts import SweepState
 from orchestrator.site import Site
+from orchestrator.sweeps import CLOSING_REFS
 
-CLOSING_REFS = "refs/orchestrator/closing/"
-"""Private refs that pin closing commits until the remote has them, one a slug."""
 PACKED_LOCK = "packed-refs.lock"
 """Taken by every deletion of a ref."""
-
-
-def pending_ref(sweep: SweepName) -> Ref:
-    """Pins a closing commit until it is published."""
-    return Ref(CLOSING_REFS + sweep.slug)
 
 
 def is_anything_left(snapshot: Snapshot) -> bool:

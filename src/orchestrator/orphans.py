@@ -8,10 +8,8 @@ just ended well is never taken for one that was interrupted.
 import os
 from collections.abc import Mapping
 
-from orchestrator.claim import withdraw
 from orchestrator.closing import Closer, Finished
 from orchestrator.errors import WriteFailedError
-from orchestrator.leftovers import pending_ref
 from orchestrator.locks import (
     FileLock,
     Signature,
@@ -27,7 +25,8 @@ from orchestrator.model.status import Status
 from orchestrator.model.timing import elapsed_ms, iso
 from orchestrator.recover import Mender, opened_again
 from orchestrator.rules.facts import RoleFacts, SweepBranch, SweepState
-from orchestrator.sweeps import History, instance_name, marker_at, read_history
+from orchestrator.sweeps import History, instance_name, marker_at, pending_ref, read_history
+from orchestrator.withdraw import withdraw
 
 _DAY_MS = 86_400_000
 _ON_ITS_WAY_S = 600.0

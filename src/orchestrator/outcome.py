@@ -90,7 +90,8 @@ class Evaluation(NamedTuple):
     Attributes:
         notes: sentences about this machine or clone, said once.
         mended: one sentence for each thing an earlier crash left that was put right.
-        saw_failure: a sweep that a crash or another machine left was closed as failed by this tick.
+        saw_failure: this tick closed a sweep as failed that a crash or another machine had left, or
+            the remote does not take a closing commit.
         failure: what ended a tick half way, after at least one role had its outcome.
     """
 

@@ -3,10 +3,9 @@
 from orchestrator.git.porcelain import trailers
 from orchestrator.git.reader import Reader
 from orchestrator.git.writer import Writer
-from orchestrator.leftovers import pending_ref
 from orchestrator.model.names import Oid, SweepName
 from orchestrator.site import Site
-from orchestrator.sweeps import CLOSING, DISPATCH_ID, PHASE, SWEEP
+from orchestrator.sweeps import CLOSING, DISPATCH_ID, PHASE, SWEEP, pending_ref
 
 
 def finish_publishing(

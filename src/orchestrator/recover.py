@@ -21,9 +21,9 @@ from orchestrator.claim import STALE_LOCK_SECONDS
 from orchestrator.closing import Closer, Finished, Opened
 from orchestrator.errors import WriteFailedError
 from orchestrator.git.reader import Identity
-from orchestrator.git.wire import Remote
+from orchestrator.git.wire import PushOutcome, Remote
 from orchestrator.git.writer import Writer
-from orchestrator.leftovers import CLOSING_REFS, PACKED_LOCK, lock_paths, pending_ref
+from orchestrator.leftovers import PACKED_LOCK, lock_paths
 from orchestrator.locks import is_held, sweep_lock_path
 from orchestrator.model.marker import Marker, MarkerReading
 from orchestrator.model.names import Oid, Ref, SweepName
@@ -31,7 +31,14 @@ from orchestrator.model.status import Status
 from orchestrator.model.usage import CostSource, Usage
 from orchestrator.published import finish_publishing
 from orchestrator.site import Site
-from orchestrator.sweeps import History, instance_name, marker_at, read_history
+from orchestrator.sweeps import (
+    CLOSING_REFS,
+    History,
+    instance_name,
+    marker_at,
+    pending_ref,
+    read_history,
+)
 
 
 class Mender(NamedTuple):
@@ -57,6 +64,14 @@ def publish_pending(mender: Mender) -> tuple[str, ...]:
         RemoteUnreachableError: the remote stopped answering half way; nothing is lost.
     """
     return (*_stale_locks(mender), *_publish_all(mender))
+
+
+def is_waiting(site: Site) -> bool:
+    """Whether a closing commit is pinned here that nobody is landing right now: it was tried, and
+    the remote does not take it.
+    """
+    slugs = (ref.removeprefix(CLOSING_REFS) for ref, _ in site.reader.refs_below(CLOSING_REFS))
+    return any(not is_held(sweep_lock_path(site.reader.common_dir, slug)) for slug in slugs)
 
 
 def _stale_locks(mender: Mender) -> list[str]:
@@ -106,7 +121,11 @@ def _publish(mender: Mender, sweep: SweepName, closing: Oid) -> str | None:
     if site.remote is None:
         done = _move_here(mender.writer, sweep, closing, there)
     else:
-        done = _push(site.remote, sweep, closing, there)
+        outcome = _push(site.remote, sweep, closing, there)
+        done = outcome.flag in ("*", " ", "+")
+        if outcome.flag == "!":
+            words = "; ".join((*outcome.server, outcome.reason)).strip("; ")
+            return f"{site.remote.name} does not take the closing commit of {sweep.slug}: {words}"
     if not done:
         return None
     _landed(mender, sweep, closing, closing)
@@ -147,11 +166,9 @@ def _move_here(writer: Writer, sweep: SweepName, closing: Oid, there: Oid | None
     return writer.move_ref(sweep.local_ref, closing, there, "sweep: closing")
 
 
-def _push(remote: Remote, sweep: SweepName, closing: Oid, there: Oid | None) -> bool:
+def _push(remote: Remote, sweep: SweepName, closing: Oid, there: Oid | None) -> PushOutcome:
     ref = sweep.local_ref
-    if there is None:
-        return remote.create(closing, ref).flag == "*"
-    return remote.update(closing, ref, there).flag in (" ", "+")
+    return remote.create(closing, ref) if there is None else remote.update(closing, ref, there)
 
 
 def _publish_on_top(mender: Mender, sweep: SweepName, closing: Oid, there: Oid) -> str | None:

@@ -17,7 +17,7 @@ from orchestrator.locks import is_held, signatures_at, state_folder, sweep_lock_
 from orchestrator.markerfile import MarkerError, read_marker
 from orchestrator.model.config import Registration
 from orchestrator.model.marker import MarkerReading
-from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.names import Oid, Ref, SweepName
 from orchestrator.model.timing import from_epoch
 from orchestrator.rules.facts import (
     BACKOFF_FOLDER,
@@ -34,6 +34,9 @@ from orchestrator.site import Site
 SWEEP, PHASE, DISPATCH_ID, INSTANCE = "Sweep", "Sweep-Phase", "Dispatch-Id", "Instance"
 STATUS, COST_SOURCE = "Sweep-Status", "Cost-Source"
 INTENT, WORK, CLOSING = "intent", "work", "closing"
+
+CLOSING_REFS = "refs/orchestrator/closing/"
+"""Private refs that pin closing commits until the remote has them, one a slug."""
 
 _COMPLETED = ("ok", "no_change")
 _DEPTH = 200
@@ -66,6 +69,11 @@ class History(NamedTuple):
     completed: bool = False
     failed: str | None = None
     marker: MarkerReading | None = None
+
+
+def pending_ref(sweep: SweepName) -> Ref:
+    """Pins a closing commit until it is published."""
+    return Ref(CLOSING_REFS + sweep.slug)
 
 
 def read_history(reader: Reader, sweep: SweepName, tip: Oid) -> History:
@@ -155,7 +163,7 @@ def _judge_open(site: Site, branch: SweepBranch) -> SweepBranch:
         instance=history.instance,
         alive=_alive(site, sweep, history) if not history.closed else None,
         failed=history.failed,
-        release=release_command(branch, arbiter),
+        release=_release(site, branch),
         occurrence=_occurrence(sweep, history),
     )
 
@@ -167,6 +175,15 @@ def _occurrence(sweep: SweepName, history: History) -> datetime | None:
     if history.marker is not None:
         return history.marker.occurrence
     return datetime.combine(sweep.date, time.max, tzinfo=UTC)
+
+
+def _release(site: Site, branch: SweepBranch) -> str:
+    """What gives the sweep up; a closing commit that is pinned here would bring it back."""
+    command = release_command(branch, site.remote_name)
+    pinned = pending_ref(branch.sweep)
+    if site.reader.resolve(pinned) is None:
+        return command
+    return " && ".join(part for part in (command, f"git update-ref -d {pinned}") if part)
 
 
 def _state(history: History) -> SweepState:

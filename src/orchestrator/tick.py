@@ -125,15 +125,17 @@ class _Tick:
             return snapshot
         # Most ticks find nothing to mend and nothing due; what only others need is not imported.
         from orchestrator.orphans import close_orphans
-        from orchestrator.recover import Mender, publish_pending
+        from orchestrator.recover import Mender, is_waiting, publish_pending
 
         mender = Mender.of(site, now)
         self.progress.mended += publish_pending(mender)
         before = observe(site, now)
         self.progress.mended += close_orphans(mender, before.facts)
         after = observe(site, now, by_hand=self.by_hand)
-        # Whoever sees a sweep fail says so; later ticks rest on it.
-        self.progress.saw_failure |= bool(_failed_sweeps(after) - _failed_sweeps(before))
+        # Whoever sees a sweep fail says so; later ticks rest on it. A closing commit that the
+        # remote does not take stays a person's to look at.
+        failed = bool(_failed_sweeps(after) - _failed_sweeps(before))
+        self.progress.saw_failure |= failed or (site.fetched and is_waiting(site))
         return after
 
     def _remember(self, snapshot: Snapshot) -> None:

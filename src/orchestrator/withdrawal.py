@@ -5,7 +5,6 @@ changed, is this machine's trouble and no sweep. Its branch is withdrawn, as lon
 what we made, so that another machine may try; this clone waits a while (`orchestrator.backoff`).
 """
 
-from contextlib import suppress
 from datetime import datetime
 
 from orchestrator.backoff import forget, path_of, remember
@@ -16,6 +15,7 @@ from orchestrator.model.config import Registration
 from orchestrator.model.status import Status
 from orchestrator.model.timing import iso
 from orchestrator.outcome import Withdrawn
+from orchestrator.withdraw import withdraw
 
 _OPERATORS = (Status.AUTH, Status.RATE_LIMITED, Status.UNAVAILABLE)
 
@@ -59,11 +59,6 @@ def _given_back(claimant: Claimant, claimed: Claim) -> bool:
     try:
         if site.remote is None:
             return writer.delete_ref(sweep.local_ref, claimed.intent)
-        if site.remote.delete(sweep.local_ref, claimed.intent).flag != "-":
-            return False
-        with suppress(WriteFailedError):
-            writer.delete_ref(sweep.local_ref, claimed.intent)
-            writer.set_tracking(sweep.tracking_ref(site.remote.name), None)
     except WriteFailedError:
         return False
-    return True
+    return withdraw(site.remote, writer, sweep, claimed.intent)
