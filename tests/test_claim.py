@@ -2,17 +2,21 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from orchestrator.claim import Claim, NotClaimed, withdraw
+from orchestrator.claim import Claim, NotClaimed
+from orchestrator.closing import Finished
 from orchestrator.errors import RemoteUnreachableError
 from orchestrator.git.writer import Writer
 from orchestrator.model.names import Ref
+from orchestrator.model.status import Status
 from orchestrator.rules.verdict import Code
+from orchestrator.withdraw import withdraw
 from tests.support import repos
 from tests.support.claims import Attempt
-from tests.support.servers import decline_pushes, http_server
+from tests.support.servers import decline_pushes, http_server, on_push
 from tests.support.world import World
 
 
@@ -202,3 +206,32 @@ def test_a_withdrawal_whose_answer_never_came_is_asked_back(tmp_path: Path) -> N
         server.after_push = "drop"
         assert withdraw(site.remote, Writer(site.reader), made.sweep, made.intent)
     assert runs(world.shared) == runs(world.home) == {}
+
+
+@pytest.mark.parametrize("answer", ["answer", "drop"])
+def test_a_person_who_pushes_to_the_branch_at_once_does_not_make_the_claim_a_lost_one(
+    answer: Literal["answer", "drop"], tmp_path: Path
+) -> None:
+    world = World.with_remote(tmp_path)
+    script = (
+        "while read old new ref; do "
+        "case $old in *[!0]*) continue; esac; "
+        "tree=$(git rev-parse $new^{tree}); "
+        "mine=$(git -c user.name=a -c user.email=a@b commit-tree $tree -p $new -m mine); "
+        "git update-ref $ref $mine $new; done"
+    )
+    on_push(world.shared, script)
+    with http_server(tmp_path) as server:
+        repos.git(world.home, "remote", "set-url", "origin", server.url(world.shared.name))
+        attempt = Attempt(world)
+        server.after_push = answer
+        made = attempt.won()
+        server.after_push = "answer"
+        closed = attempt.close(made, Finished(Status.OK))
+    assert closed.published
+    subjects = repos.git(world.shared, "log", "--format=%s", "-3", made.sweep.branch)
+    assert subjects.splitlines() == [
+        "Close sweep historian-2026-11-30",
+        "mine",
+        "Begin sweep historian-2026-11-30",
+    ]
