@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from orchestrator.closing import Closer, Finished
 from orchestrator.errors import WriteFailedError
-from orchestrator.leftovers import pending_ref
 from orchestrator.locks import (
     FileLock,
     Signature,
@@ -26,7 +25,7 @@ from orchestrator.model.status import Status
 from orchestrator.model.timing import elapsed_ms, iso
 from orchestrator.recover import Mender, opened_again
 from orchestrator.rules.facts import RoleFacts, SweepBranch, SweepState
-from orchestrator.sweeps import History, instance_name, marker_at, read_history
+from orchestrator.sweeps import History, instance_name, marker_at, pending_ref, read_history
 from orchestrator.withdraw import withdraw
 
 _DAY_MS = 86_400_000
