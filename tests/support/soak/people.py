@@ -169,3 +169,8 @@ def lock_files(repository: Path) -> list[Path]:
     folder = repository / ".git" if (repository / ".git").is_dir() else repository
     places = [*(folder / "refs").rglob("*.lock"), *folder.glob("*.lock")]
     return sorted(p for p in places if "orchestrator" not in p.relative_to(folder).parts[:1])
+
+
+def signed_locks(repository: Path) -> list[Path]:
+    """The lock files of runs of this clone that are not in order, or at work."""
+    return sorted((repository / ".git" / "orchestrator" / "running").glob("*.lock"))
