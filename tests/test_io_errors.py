@@ -166,6 +166,15 @@ class Order:
             if all(word in call.arguments for word in words)
         ]
 
+    def synced_once(self, folder: Path) -> int:
+        """When the names in a folder were first safe."""
+        wanted = f"<{folder}>"
+        return next(
+            i
+            for i, c in enumerate(self.calls)
+            if c.name == "fsync" and c.result == "0" and c.arguments.endswith(wanted)
+        )
+
     def check(self, before: int, git_dir: Path, objects: Sequence[str], *refs: str) -> None:
         """Objects and refs of this repository were safe before that call."""
         paths = [f"objects/{oid[:2]}/{oid[2:]}" for oid in objects]
@@ -198,9 +207,12 @@ def test_what_a_power_cut_must_not_take_is_synced_before_the_next_step(
     synced = [i for i, c in enumerate(calls) if c.name == "fsync" and lock in c.arguments]
     assert len(signed) == 2  # that it claims, that it launches
     assert signed[0] < synced[0] < signed[1] < synced[1] < agent
+    folders = (git_dir / "orchestrator" / "running", git_dir / "orchestrator", git_dir)
+    assert all(order.synced_once(folder) < signed[1] for folder in folders)  # the lock's name
     if remote:
         push = order.first('"push"', f"{intent}:refs/heads/{BRANCH}")
         assert synced[0] < push
+        assert all(order.synced_once(folder) < push for folder in folders)
         order.check(push, git_dir, new_objects(scene, intent, "main"))
 
     closing = repos.tip(scene.shared, BRANCH)

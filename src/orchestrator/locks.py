@@ -85,6 +85,8 @@ class FileLock:
             os.pwrite(self._fd, text.encode(), 0)
             os.ftruncate(self._fd, len(text))
             os.fsync(self._fd)
+            if not launched:
+                _sync_folders_of(self.path)
         except OSError as error:
             raise WriteFailedError(
                 f"cannot write {self.path}: {error.strerror}",
@@ -152,6 +154,18 @@ def _try(path: str) -> FileLock | None:
         os.close(fd)
         return None
     return FileLock(fd, path)
+
+
+def _sync_folders_of(path: str) -> None:
+    """Sync the names that lead to a lock, up to the clone's: a file without a name says nothing."""
+    folder = path
+    for _ in range(3):  # running, orchestrator, the common directory: the first two may be new
+        folder = os.path.dirname(folder)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def signatures_at(path: str) -> tuple[Signature, ...]:
