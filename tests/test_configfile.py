@@ -72,6 +72,8 @@ def _role(entry: RoleEntry | Problem) -> object:
         "timeout": entry.timeout and entry.timeout.text,
         "writes": None if entry.writes is None else list(entry.writes),
         "command": None if entry.command is None else list(entry.command),
+        "max_files": entry.max_files,
+        "max_bytes": entry.max_bytes,
         "line": entry.line,
     }
     return {key: value for key, value in values.items() if value is not None}

@@ -303,3 +303,13 @@ def test_a_sweep_that_cost_more_than_its_cap_says_so_now_and_when_the_next_is_du
     world.wait(days=1)
     verdict = world.explain(fetch=True).verdict
     assert "cost $100, over the cap of $5" in " ".join(verdict.warnings)
+
+
+def test_a_role_says_how_much_its_agent_may_change(tmp_path: Path) -> None:
+    world = world_with(tmp_path, "ok", writes=WRITES, max_bytes="5")
+    result = swept(world)
+    assert result.status is Status.BAD_OUTPUT
+    assert result.failed is not None
+    assert "more than 5 bytes" in result.failed
+    assert "`max_bytes`" in result.failed
+    assert "A sentence the agent added." not in at_branch(world, "docs/guide.md")

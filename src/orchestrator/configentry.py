@@ -50,6 +50,8 @@ KEYS: Mapping[str, Mapping[str, Reader]] = {
         "timeout": read.interval,
         "writes": read.globs,
         "command": read.argv,
+        "max_files": read.count,
+        "max_bytes": read.count,
     },
 }
 """The keys of an entry of each section, with what reads their value."""

@@ -83,6 +83,18 @@ def dollars(node: Node) -> float | BadValue | None:
     return _bad("a number of US dollars, 0 or more", node, _dollars_hint(node))
 
 
+def count(node: Node) -> int | BadValue:
+    """Read a whole number, 1 or more: of files, or of bytes."""
+    if isinstance(node, Scalar) and node.kind is Kind.INT:
+        number = node.value
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            return number
+    text = _text(node)
+    quoted_number = text is not None and text.isascii() and text.isdigit()
+    hint = f"remove the quotes: {text}" if quoted_number else _empty(node)
+    return _bad("a whole number, 1 or more", node, hint)
+
+
 _AMOUNT = re.compile(
     r"(?:US)?\$? *([0-9][0-9_,]{0,14}(?:\.[0-9]{1,6})?) *(?:\$|USD|dollars?)?", re.IGNORECASE
 )

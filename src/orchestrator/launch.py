@@ -157,7 +157,7 @@ class Launcher:
                 sweep=claimed.sweep,
                 checkout=plan.checkout,
                 environ=self.claimant.site.settings.environ,
-                **(_MECHANICAL if self.registration.adapter == "builtin" else {}),
+                **_limits(self.registration),
             )
         except HarvestError as error:
             line = self._line(f"{Status.BAD_OUTPUT.value}: {error.message}")
@@ -199,6 +199,16 @@ class Launcher:
             ),
             None,
         )
+
+
+def _limits(registration: Registration) -> dict[str, int]:
+    """How much may come back: what the role says, else what the adapter's kind of edits needs."""
+    limits = dict(_MECHANICAL) if registration.adapter == "builtin" else {}
+    if registration.max_files is not None:
+        limits["max_files"] = registration.max_files
+    if registration.max_bytes is not None:
+        limits["max_bytes"] = registration.max_bytes
+    return limits
 
 
 def _without_changes(report: Report) -> tuple[Status, str | None]:

@@ -54,6 +54,13 @@ def test_a_roles_entry_changes_only_what_it_writes() -> None:
     assert found == expected
 
 
+def test_a_role_says_how_much_its_sweep_may_change() -> None:
+    own = RoleEntry("historian", max_files=7, max_bytes=900)
+    found = registration("historian", historian=own)
+    assert (found.max_files, found.max_bytes) == (7, 900)
+    assert registration("historian", historian=own._replace(max_bytes=None)).max_bytes is None
+
+
 def test_another_adapter_does_not_inherit_that_the_packaged_one_costs_nothing() -> None:
     own = RoleEntry("historian", adapter="command", command=("x",), model="m")
     found = registration("historian", historian=own)

@@ -145,6 +145,8 @@ def _merged(base: Registration, written: RoleEntry) -> Registration:
         timeout_s=base.timeout_s if written.timeout is None else written.timeout.seconds,
         writes=base.writes if written.writes is None else written.writes,
         command=base.command if written.command is None else written.command,
+        max_files=base.max_files if written.max_files is None else written.max_files,
+        max_bytes=base.max_bytes if written.max_bytes is None else written.max_bytes,
     )
 
 

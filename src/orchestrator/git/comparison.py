@@ -259,7 +259,7 @@ class Comparison:
         if size > room or len(data) > room:
             raise HarvestError(
                 f"the agent changed more than {self._limits.bytes:,} bytes ({path} is one of the "
-                "files), so nothing of it is taken"
+                "files), so nothing of it is taken (`max_bytes`)"
             )
         return data
 
@@ -270,7 +270,8 @@ class Comparison:
         self.bytes += len(new.data) if new is not None else 0
         if len(self.changes) > self._limits.files:
             raise HarvestError(
-                f"the agent changed more than {self._limits.files} files, so nothing of it is taken"
+                f"the agent changed more than {self._limits.files} files, so nothing of it is "
+                "taken (`max_files`)"
             )
 
     def _leave(self, path: str, why: str) -> None:

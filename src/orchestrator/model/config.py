@@ -61,6 +61,8 @@ class RoleEntry(NamedTuple):
         estimate_usd: what one sweep is expected to cost, US dollars.
         writes: glob patterns of what the agent may change, besides its run's folder.
         command: argv for the `command` adapter.
+        max_files: how many paths one sweep may change.
+        max_bytes: how many bytes of new contents one sweep may bring.
     """
 
     role: str
@@ -73,6 +75,8 @@ class RoleEntry(NamedTuple):
     command: tuple[str, ...] | None = None
     line: int = 1
     lines: Mapping[str, int] = _EMPTY
+    max_files: int | None = None
+    max_bytes: int | None = None
 
     def line_of(self, key: str) -> int:
         """The line of `key` in this entry, or the entry's own when the key is not written."""
@@ -113,6 +117,8 @@ class Registration(NamedTuple):
         instructions: a path on the default-branch tip, or None for the packaged prompt.
         timeout_s: the time limit of the agent's run, seconds.
         source: where the registration comes from, for evidence (`packaged`, or file:line).
+        max_files: how many paths one sweep may change; None is the adapter's own limit.
+        max_bytes: how many bytes of new contents; None is the adapter's own limit.
     """
 
     role: str
@@ -125,3 +131,5 @@ class Registration(NamedTuple):
     writes: tuple[str, ...]
     command: tuple[str, ...]
     source: str
+    max_files: int | None = None
+    max_bytes: int | None = None
