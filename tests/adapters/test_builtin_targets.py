@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.adapters.builtin.document import Form
-from orchestrator.adapters.builtin.ignored import Ignored
 from orchestrator.adapters.builtin.targets import (
     folder_rename,
     read_destination,
     rewrite,
     target_path,
 )
+from orchestrator.git.ignored import Ignored
 from tests.support.windows import listing
 
 
@@ -160,4 +160,4 @@ def test_what_git_ignores_is_known_from_the_commit(path: str, ignored: bool) -> 
             "sub/.gitignore": "local.cfg\n",
         }
     )
-    assert Ignored(there).matches(path) is ignored
+    assert Ignored(there.contents).matches(path) is ignored

@@ -425,6 +425,47 @@ def test_the_bytes_of_all_files_together_are_limited(site: Site) -> None:
             site.harvest(tree, max_bytes=99)
 
 
+def test_what_the_commit_ignores_is_named_folder_by_folder_and_uses_up_no_limit(site: Site) -> None:
+    base = commit_files(
+        site.path,
+        {".gitignore": "node_modules/\n*.pyc\n/runs\n!keep.pyc\n", "docs/old.pyc": "old\n"},
+    )
+    site = Site(site.path, site.folder, base, checkout=True)
+    with site.at_work() as tree:
+        for count in range(300):
+            write(tree / f"docs/node_modules/m{count}/README.md", "x" * 100)
+        write(tree / "docs/a.pyc", "x")
+        write(tree / "docs/keep.pyc", "kept\n")
+        write(tree / "docs/old.pyc", "new\n")
+        write(tree / f"runs/{SWEEP.slug}/docs-delta.md", "delta\n")
+        write(tree / "runs/other-2026-01-01/x.md", "x")
+        found = site.harvest(tree, max_files=3, max_bytes=200)
+    assert site.contents(found) == {
+        "docs/keep.pyc": b"kept\n",
+        "docs/old.pyc": b"new\n",
+        f"runs/{SWEEP.slug}/docs-delta.md": b"delta\n",
+    }
+    assert dict(found.left_out) == {
+        "docs/node_modules/": "git ignores it",
+        "docs/a.pyc": "git ignores it",
+        "runs/other-2026-01-01/": "git ignores it",
+    }
+
+
+def test_an_agent_cannot_have_its_files_ignored_nor_noticed(site: Site) -> None:
+    with site.at_work() as tree:
+        write(tree / ".gitignore", "*\n")
+        write(tree / ".git/info/exclude", "*\n")
+        write(tree / "docs/new.md", "new\n")
+        write(tree / "main.c", "x")
+        found = site.harvest(tree)
+    assert site.contents(found) == {"docs/new.md": b"new\n"}
+    assert dict(found.left_out) == {
+        ".gitignore": "`.gitignore` steers other programs, and `writes` does not name it",
+        "main.c": "outside `writes`",
+    }
+
+
 def test_one_change_among_thousands_of_files_is_found(tmp_path: Path) -> None:
     path = make_repo(tmp_path / "repo", bare=True)
     handle = opened(path)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha1
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.git.ignored import Ignored
 from orchestrator.git.objects import Mode, kind_of
 from orchestrator.git.reader import Reader
 from orchestrator.model.names import Oid, SweepName
@@ -76,6 +77,7 @@ class Comparison:
     def __init__(
         self,
         reader: Reader,
+        ignored: Ignored,
         writes: Sequence[str],
         sweep: SweepName,
         *,
@@ -87,7 +89,7 @@ class Comparison:
         self.more = 0
         self.bytes = 0
         self._reader, self._writes, self._sweep = reader, writes, sweep
-        self._checkout = checkout
+        self._ignored, self._checkout = ignored, checkout
         self._limits = limits
         self._new = 0
 
@@ -124,7 +126,9 @@ class Comparison:
     ) -> None:
         try:
             kind = os.lstat(name, dir_fd=handle).st_mode
-            if stat.S_ISDIR(kind):
+            if old is None and self._ignored.matches(path, is_folder=stat.S_ISDIR(kind)):
+                self._leave(f"{path}/" if stat.S_ISDIR(kind) else path, "git ignores it")
+            elif stat.S_ISDIR(kind):
                 self._subfolder(handle, name, path, old, blocked)
             elif stat.S_ISREG(kind):
                 self._file(handle, name, path, old, blocked)

@@ -3,8 +3,9 @@
 The folder is walked through open folder handles and no symbolic link is ever followed, so that a
 path cannot be bent while it is read. Files are compared byte for byte with the commit's blobs. The
 agent's `.git`, index, configuration, attributes and ignore files are never looked at, and git never
-runs here. Only what `orchestrator.model.paths` lets through becomes a change; the rest is named
-with its reason. The comparison itself is `orchestrator.git.comparison`.
+runs here; what git would ignore, the `.gitignore` files of the commit say. Only what
+`orchestrator.model.paths` lets through becomes a change; the rest is named with its reason. The
+comparison itself is `orchestrator.git.comparison`.
 """
 
 import os
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.git.comparison import FOLDER_FLAGS, Comparison, HarvestError, Limits
+from orchestrator.git.ignored import Ignored
 from orchestrator.git.reader import Reader
 from orchestrator.git.writer import TreeChange, Writer
-from orchestrator.model.names import Oid, SweepName
+from orchestrator.model.names import RUNS_FOLDER, Oid, SweepName
 from orchestrator.text import brings_secret
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "Harvest", "HarvestError", "harvest"]
@@ -79,7 +81,9 @@ def harvest(
         OSError: the folder itself cannot be read.
     """
     limits = Limits(max_files, max_bytes)
-    walk = Comparison(reader, writes, sweep, checkout=checkout, limits=limits)
+    own = f"{RUNS_FOLDER}/{sweep.slug}"  # whatever is ignored, the sweep's record comes back
+    ignored = Ignored(lambda path: _stored(reader, base, path), never=own)
+    walk = Comparison(reader, ignored, writes, sweep, checkout=checkout, limits=limits)
     top = os.open(workdir, FOLDER_FLAGS)
     try:
         walk.folder(top, reader.commit(base).tree, "", None)
@@ -103,7 +107,11 @@ def _text(data: bytes) -> str:
 
 def _before(reader: Reader, base: Oid, path: str) -> str:
     """What stood there: a credential that was committed long ago is not brought by the agent."""
-    entry = reader.entry(base, path)
+    return _text(_stored(reader, base, path) or b"")
+
+
+def _stored(reader: Reader, commit: Oid, path: str) -> bytes | None:
+    entry = reader.entry(commit, path)
     if entry is None or entry.size is None or entry.kind not in ("blob", "executable"):
-        return ""
-    return _text(reader.read_blob(entry.oid, entry.size))
+        return None
+    return reader.read_blob(entry.oid, entry.size)

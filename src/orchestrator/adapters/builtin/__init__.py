@@ -6,7 +6,7 @@ network, no cost. Same input, same bytes.
 
     document, markdown, rst, anchors    text -> what it says about other files, with exact places
     scan                                the same, fast and roughly: most documents need no more
-    targets, ignored                    a destination as written <-> a path in the repository
+    targets                             a destination as written <-> a path in the repository
     findings, compare, survey           two listings -> what broke between them
     mend                                findings -> edits, each checked by reading it again
     delta, page                         everything found -> the page
@@ -33,7 +33,7 @@ from orchestrator.model.config import Registration
 from orchestrator.model.status import Status
 from orchestrator.model.usage import FREE
 
-_NEEDED = ("orchestrator", "pygit2", "cffi", "markdown_it", "mdurl")
+_NEEDED = ("orchestrator", "pygit2", "cffi", "markdown_it", "mdurl", "pathspec")
 
 
 class BuiltinAdapter:

@@ -9,7 +9,6 @@ from difflib import SequenceMatcher
 from orchestrator.adapters.builtin import markdown
 from orchestrator.adapters.builtin.document import DOCUMENT_SUFFIXES, Document
 from orchestrator.adapters.builtin.findings import Window
-from orchestrator.adapters.builtin.ignored import Ignored
 from orchestrator.adapters.builtin.scan import anchors_at_a_glance
 from orchestrator.adapters.builtin.targets import (
     Destination,
@@ -17,6 +16,7 @@ from orchestrator.adapters.builtin.targets import (
     folder_rename,
     target_path,
 )
+from orchestrator.git.ignored import Ignored
 from orchestrator.model.names import Oid
 
 _MARKDOWN_SUFFIXES = tuple(suffix for suffix in DOCUMENT_SUFFIXES if suffix != ".rst")
@@ -57,7 +57,7 @@ class Comparison:
         self._window = window
         self._start = start
         self._end = window.end
-        self._ignored = Ignored(window.end)
+        self._ignored = Ignored(window.end.contents)
         self._folders: dict[str, str | None] = {}
         self._parsed: dict[Oid, Document] = {}
         self._glanced: dict[Oid, frozenset[str]] = {}

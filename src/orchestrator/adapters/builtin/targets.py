@@ -96,6 +96,10 @@ class Listing:
         self.files = files
         self.read = read
 
+    def contents(self, path: str) -> bytes | None:
+        """A file's contents; None where there is no such file, or it cannot be read."""
+        return self.read(path) if path in self.files else None
+
     @cached_property
     def folders(self) -> frozenset[str]:
         """Every folder, the root ("") included."""
